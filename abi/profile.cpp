@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <string>
+
+#include "abi/guard.h"
+#include "abi/handles.h"
+#include "abi/read_struct.h"
+#include "runtime/codec/latent_layout.h"
+#include "runtime/profile/profile_reader.h"
+#include "runtime/profile/profile_writer.h"
+
+namespace foldkv::abi {
+namespace {
+
+foldkv_profile_info profile_info(const Profile& profile) {
+  foldkv_profile_info info{};
+  info.layer_count = profile.layer_count;
+  info.group_count = static_cast<int32_t>(profile.groups.size());
+  info.centred = profile.centred ? 1 : 0;
+  info.model_fingerprint = profile.model_fingerprint;
+  info.fingerprint = profile.fingerprint;
+  info.calibration_tokens = profile.calibration_tokens;
+  info.calibration_samples = profile.calibration_samples;
+  write_text(info.model_name, profile.model_name);
+  write_text(info.made_by, profile.made_by);
+  return info;
+}
+
+foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group) {
+  foldkv_group_info info{};
+  info.layer_count = static_cast<int32_t>(group.layers.size());
+  info.key_width = static_cast<int32_t>(group.key_width);
+  info.key_latent_width = static_cast<int32_t>(group.keys.latent_width);
+  info.value_latent_width = static_cast<int32_t>(group.values.latent_width);
+  info.key_band_count = static_cast<int32_t>(group.keys.bands.size());
+  info.value_band_count = static_cast<int32_t>(group.values.bands.size());
+  info.scale_group = group.scale_group;
+  info.rotated = group.rotated ? 1 : 0;
+  info.correction_rank = group.correction.rank;
+  info.bytes_per_token = latent_token_bytes(latent_layout(group));
+  // Means of keys and values and the correction basis, in 16-bit numbers.
+  info.bytes_per_sequence = group.stacked_width() * 2 * ((profile.centred ? 2 : 0) + group.correction.rank);
+  return info;
+}
+
+StatusOr<const ProfileGroup*> find_group(const foldkv_profile* profile, int32_t group) {
+  FOLDKV_RETURN_IF_ERROR(require(profile, "profile"));
+  const auto count = static_cast<int32_t>(profile->object->groups.size());
+  if (group < 0 || group >= count) {
+    return argument_error("group", absl::StrCat("is ", group, ", the profile has ", count, " groups"));
+  }
+  return &profile->object->groups[static_cast<size_t>(group)];
+}
+
+StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) {
+  if (side == FOLDKV_KEYS) return &group.keys;
+  if (side == FOLDKV_VALUES) return &group.values;
+  return argument_error("side", absl::StrCat("is ", side, ", expected FOLDKV_KEYS (0) or FOLDKV_VALUES (1)"));
+}
+
+// An array the caller made must hold all of it.
+Status check_array(const void* array, absl::string_view name, int32_t capacity, size_t needed) {
+  FOLDKV_RETURN_IF_ERROR(require(array, name));
+  if (capacity >= 0 && static_cast<size_t>(capacity) >= needed) return absl::OkStatus();
+  return argument_error("capacity", absl::StrCat("is ", capacity, ", expected ", needed, " or more"));
+}
+
+}  // namespace
+}  // namespace foldkv::abi
+
+extern "C" {
+
+foldkv_status foldkv_profile_load(const void* bytes, size_t size, foldkv_profile** profile, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(bytes, "bytes"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_ASSIGN_OR_RETURN(foldkv::Profile read, foldkv::read_profile(bytes, size));
+    *profile = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(read))};
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_save(const foldkv_profile* profile, void* buffer, size_t capacity, size_t* size,
+                                  foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(size, "size"));
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, foldkv::write_profile(*profile->object));
+    if (buffer != nullptr) {
+      if (capacity < bytes.size()) {
+        return foldkv::argument_error("capacity",
+                                      absl::StrCat("is ", capacity, ", expected ", bytes.size(), " or more"));
+      }
+      std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(buffer));
+    }
+    *size = bytes.size();
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_check(const foldkv_profile* profile, const foldkv_model* model, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(model, "model"));
+    return foldkv::check_profile(*profile->object, *model->object);
+  });
+}
+
+void foldkv_profile_release(foldkv_profile* profile) { delete profile; }
+
+foldkv_status foldkv_profile_get_info(const foldkv_profile* profile, foldkv_profile_info* info,
+                                      foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
+    foldkv::abi::write_struct(foldkv::abi::profile_info(*profile->object), info);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t group, foldkv_group_info* info,
+                                       foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
+    foldkv::abi::write_struct(foldkv::abi::group_info(*profile->object, *found), info);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_get_layers(const foldkv_profile* profile, int32_t group, int32_t* layers,
+                                        int32_t capacity, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(layers, "layers", capacity, found->layers.size()));
+    std::copy(found->layers.begin(), found->layers.end(), layers);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t group, int32_t side, foldkv_band* bands,
+                                       int32_t capacity, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileSide* chosen, foldkv::abi::find_side(*found, side));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(bands, "bands", capacity, chosen->bands.size()));
+    std::transform(chosen->bands.begin(), chosen->bands.end(), bands,
+                   [](const foldkv::Band& band) { return foldkv_band{band.width, band.bits}; });
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_get_variances(const foldkv_profile* profile, int32_t group, int32_t side,
+                                           double* variances, int32_t capacity, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileSide* chosen, foldkv::abi::find_side(*found, side));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(variances, "variances", capacity, chosen->variances.size()));
+    std::copy(chosen->variances.begin(), chosen->variances.end(), variances);
+    return absl::OkStatus();
+  });
+}
+
+}  // extern "C"

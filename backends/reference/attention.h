@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/interface/operations.h"
+
+// Attention of one query row in double precision, as its definition reads.
+namespace foldkv::backend::reference {
+
+// Tokens of one layer that queries look at: first those of the latent region, then those of the exact region.
+// Width: kv heads * head size.
+struct VisibleTokens {
+  int64_t latent_count = 0;
+  int64_t exact_count = 0;
+  const double* keys = nullptr;           // [count()][width], rotated
+  const int32_t* positions = nullptr;     // [count()]
+  const double* value_latents = nullptr;  // [latent_count][value_latent_width]
+  const double* values = nullptr;         // [exact_count][width]
+  int64_t value_latent_width = 0;
+  const float* value_basis = nullptr;    // [width][value_latent_width]
+  const uint16_t* value_mean = nullptr;  // f16 [width]; null: zero
+
+  [[nodiscard]] int64_t count() const { return latent_count + exact_count; }
+};
+
+struct AttentionScratch {
+  double* weights = nullptr;     // [tokens]
+  double* latent_sum = nullptr;  // [value_latent_width]
+};
+
+// query [query_heads][head_size], rotated. context likewise; log_sum_exp [query_heads], natural logarithm.
+void attend_row(const AttentionRules& rules, const VisibleTokens& tokens, const double* query, int32_t position,
+                const AttentionScratch& scratch, double* context, double* log_sum_exp);
+
+}  // namespace foldkv::backend::reference

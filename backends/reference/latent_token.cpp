@@ -1,0 +1,48 @@
+#include "backends/reference/latent_token.h"
+
+#include "backends/reference/basis.h"
+#include "backends/reference/latent_row.h"
+#include "backends/reference/numbers.h"
+
+namespace foldkv::backend::reference {
+namespace {
+
+void add_correction(const LatentSlice& slice, const uint16_t* coefficients, double* row) {
+  const int64_t rank = slice.layout->correction_rank;
+  for (int64_t i = 0; i < slice.row_count; ++i) {
+    for (int64_t j = 0; j < rank; ++j) {
+      row[i] += double_from_f16(slice.correction_basis[i * rank + j]) * double_from_f16(coefficients[j]);
+    }
+  }
+}
+
+}  // namespace
+
+LatentSlice latent_slice(const LatentLayout& layout, const LatentRegion& region, Side side, const float* basis,
+                         int64_t first_row, int64_t row_count, bool corrected) {
+  LatentSlice slice{&layout, side, basis, row_count, side == Side::kKeys ? region.key_mean : region.value_mean,
+                    nullptr};
+  if (slice.mean != nullptr) slice.mean += first_row;
+  if (corrected && side == Side::kKeys && region.correction_basis != nullptr) {
+    slice.correction_basis = region.correction_basis + first_row * layout.correction_rank;
+  }
+  return slice;
+}
+
+uint16_t* coefficients_of(const LatentLayout& layout, std::byte* const* pages, int64_t slot) {
+  std::byte* const page = pages[slot / layout.page_tokens];
+  return reinterpret_cast<uint16_t*>(page + layout.coefficients_offset) +
+         slot % layout.page_tokens * layout.correction_rank;
+}
+
+void rebuild_token(const LatentSlice& slice, std::byte* const* pages, int64_t slot, double* latent, double* row) {
+  const LatentPlane& plane = slice.plane();
+  read_latent(plane, pages[slot / slice.layout->page_tokens], slot % slice.layout->page_tokens, latent);
+  expand(slice.basis, slice.row_count, plane.width, latent, row);
+  if (slice.mean != nullptr) {
+    for (int64_t i = 0; i < slice.row_count; ++i) row[i] += double_from_f16(slice.mean[i]);
+  }
+  if (slice.correction_basis != nullptr) add_correction(slice, coefficients_of(*slice.layout, pages, slot), row);
+}
+
+}  // namespace foldkv::backend::reference

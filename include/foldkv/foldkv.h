@@ -1,0 +1,522 @@
+/*
+ * FoldKV: a runtime that owns the KV cache of a language model in compressed form.
+ *
+ * This header is the only public surface of the library. It is C99 and may be included from C++.
+ *
+ * Life of a cache
+ *   runtime (device, arena, byte budget)  +  model (geometry)  [+ profile (what calibration learned)]
+ *     -> sequence -> step: begin, attend for layer 0, 1, 2 ..., commit   (prompt and generation alike)
+ *
+ * Errors. Every function that can fail returns a foldkv_status (FOLDKV_OK is 0) and takes, as its last
+ * parameter, an optional foldkv_error that the caller allocates; NULL is allowed. On failure output
+ * parameters are untouched and no object has changed. Release functions return nothing and accept NULL.
+ *
+ * Structs. Every struct except foldkv_tensor begins with struct_size, which the caller sets to
+ * sizeof(the struct); all other bytes zero means "default". FOLDKV_INIT(type) makes such a value in C.
+ * Fields and enumerators are only appended, never moved. A library older than the caller refuses
+ * non-zero bytes that it does not know (FOLDKV_E_VERSION).
+ *
+ * Threads. A const handle may be used by any number of threads at once; a non-const handle is used by one
+ * thread at a time. The runtime is the exception: all its functions may be called concurrently. A sequence
+ * that takes part in an open step belongs to that step until commit or release.
+ *
+ * Ownership. Handles are reference-counted inside: an object keeps what it was made from alive, so handles
+ * may be released in any order. Memory that the caller passes is only read or written during the call,
+ * except the weights bound with foldkv_model_bind_weights, which stay borrowed until the model is gone.
+ *
+ * Units. Sizes are in bytes when the name says bytes, else in elements or tokens. Logarithms are natural.
+ *
+ * Since 0.1.
+ */
+#ifndef FOLDKV_FOLDKV_H_
+#define FOLDKV_FOLDKV_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(FOLDKV_STATIC)
+#define FOLDKV_API
+#elif defined(_WIN32)
+#ifdef FOLDKV_BUILDING
+#define FOLDKV_API __declspec(dllexport)
+#else
+#define FOLDKV_API __declspec(dllimport)
+#endif
+#else
+#define FOLDKV_API __attribute__((visibility("default")))
+#endif
+
+#define FOLDKV_VERSION_MAJOR 0
+#define FOLDKV_VERSION_MINOR 1
+#define FOLDKV_VERSION_PATCH 0
+/* Grows only when a program built against an older header could not run with a newer library. */
+#define FOLDKV_ABI_VERSION 1
+
+/* A zeroed struct with its size set: foldkv_feed feed = FOLDKV_INIT(foldkv_feed); (C only). */
+#define FOLDKV_INIT(type) {.struct_size = (uint32_t)sizeof(type)}
+
+/* ---------------------------------------------------------------------------------------- status */
+
+typedef int32_t foldkv_status;
+enum {
+  FOLDKV_OK = 0,
+  FOLDKV_E_ARGUMENT = 1,    /* an argument is wrong; foldkv_error.argument names it */
+  FOLDKV_E_VERSION = 2,     /* struct, file or plugin of a version this library does not know */
+  FOLDKV_E_BUDGET = 3,      /* the runtime's byte budget does not hold it */
+  FOLDKV_E_MEMORY = 4,      /* the host is out of memory */
+  FOLDKV_E_UNSUPPORTED = 5, /* understood, but no kernel does it; the message says which */
+  FOLDKV_E_STATE = 6,       /* the call is not allowed now (order of layers, sequence in a step ...) */
+  FOLDKV_E_MISMATCH = 7,    /* profile, model or sequence do not belong together */
+  FOLDKV_E_CORRUPT = 8,     /* bytes failed verification */
+  FOLDKV_E_NUMERIC = 9,     /* NaN, infinity, or a number beyond the range of its format */
+  FOLDKV_E_BACKEND = 10,    /* the backend failed; foldkv_error.native_code has its code */
+  FOLDKV_E_INTERNAL = 11    /* a fault of this library; please report it */
+};
+
+typedef struct foldkv_error {
+  uint32_t struct_size;
+  foldkv_status status;
+  int32_t native_code; /* code of the backend or operating system, 0 when there is none */
+  char argument[64];   /* name of the offending argument, "" when there is none */
+  char message[444];   /* what was got and what was expected, always terminated */
+} foldkv_error;
+
+/* Static text such as "FOLDKV_E_BUDGET"; "FOLDKV_E_UNKNOWN" for a number that has no name. */
+FOLDKV_API const char* foldkv_status_name(foldkv_status status);
+
+/* -------------------------------------------------------------------------- version and backends */
+
+FOLDKV_API const char* foldkv_version(void);     /* "0.1.0" */
+FOLDKV_API int32_t foldkv_abi_version(void);     /* FOLDKV_ABI_VERSION of the library */
+FOLDKV_API const char* foldkv_build_info(void);  /* compiler, options, libraries; one line */
+
+typedef struct foldkv_backend_info {
+  uint32_t struct_size;
+  int32_t device_count;
+  char name[32];             /* "cpu", "reference" */
+  char instruction_set[32];  /* what this machine would run: "avx512", "avx2", "portable" */
+  char description[192];
+} foldkv_backend_info;
+
+FOLDKV_API int32_t foldkv_backend_count(void);
+FOLDKV_API foldkv_status foldkv_backend_get(int32_t index, foldkv_backend_info* info, foldkv_error* error);
+
+/* ---------------------------------------------------------------------------------------- tensor */
+
+enum { FOLDKV_F32 = 1, FOLDKV_F16 = 2, FOLDKV_BF16 = 3 };
+enum { FOLDKV_HOST = 0, FOLDKV_DEVICE = 1 };
+
+/*
+ * A view of somebody's memory. FROZEN: this struct never changes.
+ * Strides count elements; all strides zero means dense, row by row. The last dimension must be dense.
+ * data == NULL means "absent" where that is allowed.
+ */
+typedef struct foldkv_tensor {
+  void* data;
+  int32_t dtype;    /* FOLDKV_F32, FOLDKV_F16, FOLDKV_BF16 */
+  int32_t device;   /* FOLDKV_HOST, or FOLDKV_DEVICE: memory of the runtime's device */
+  int32_t rank;     /* 1 to 4 */
+  int32_t reserved; /* zero */
+  int64_t shape[4];
+  int64_t strides[4];
+} foldkv_tensor;
+
+/* --------------------------------------------------------------------------------------- runtime */
+
+typedef struct foldkv_runtime foldkv_runtime;
+
+/* Runs task(task_context, i) for all i in [0, count), in any order and on any threads, and returns when
+ * all have returned. */
+typedef void (*foldkv_parallel_for)(void* context, int32_t count, void (*task)(void* task_context, int32_t index),
+                                    void* task_context);
+
+typedef struct foldkv_runtime_options {
+  uint32_t struct_size;
+  int32_t device;              /* index of the backend's device */
+  const char* backend;         /* NULL: "cpu" */
+  uint64_t budget_bytes;       /* required: hard limit of all cache memory, reserved once, touched on use */
+  int32_t threads;             /* own threads, the caller's included; 0: one for each core */
+  int32_t deterministic;       /* 1: products of hidden states and weights use tiles that do not depend on
+                                  the number of rows. Everything else is deterministic anyway */
+  const char* instruction_set; /* NULL: the best of this machine; or "portable", "avx2", "avx512" */
+  foldkv_parallel_for parallel_for; /* the host's threads instead of own ones */
+  void* parallel_for_context;
+} foldkv_runtime_options;
+
+FOLDKV_API foldkv_status foldkv_runtime_create(const foldkv_runtime_options* options, foldkv_runtime** runtime,
+                                               foldkv_error* error);
+FOLDKV_API void foldkv_runtime_release(foldkv_runtime* runtime);
+
+/* Bytes by what they are for. The sum of all fields after struct_size is what is in use. */
+typedef struct foldkv_ledger {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t exact;       /* pages of keys and values in the cache's own number format */
+  uint64_t latent;      /* pages of codes and scales */
+  uint64_t correction;  /* correction bases and coefficients */
+  uint64_t mean;        /* means of sequences */
+  uint64_t positions;   /* positions of tokens */
+  uint64_t profile;     /* bases and means of profiles, prepared for the device, shared by sequences */
+  uint64_t model;       /* rotation tables and norms, shared by sequences */
+  uint64_t scratch;     /* held only while a step or a call runs */
+} foldkv_ledger;
+
+typedef struct foldkv_runtime_stats {
+  uint32_t struct_size;
+  int32_t threads;
+  uint64_t budget_bytes;
+  uint64_t used_bytes;     /* sum of the ledger */
+  uint64_t peak_bytes;     /* highest used_bytes so far */
+  uint64_t resident_bytes; /* arena memory that has been touched and not given back */
+  uint64_t largest_free_bytes;
+  foldkv_ledger ledger;
+  char backend[32];
+  char instruction_set[32];
+  int64_t sequence_count;
+} foldkv_runtime_stats;
+
+FOLDKV_API foldkv_status foldkv_runtime_get_stats(const foldkv_runtime* runtime, foldkv_runtime_stats* stats,
+                                                  foldkv_error* error);
+
+/* ----------------------------------------------------------------------------------------- model */
+
+typedef struct foldkv_model foldkv_model;
+
+/* Which two numbers of a head turn together. Required; there is no default, since engines differ:
+ * llama2.c files and GGUF files of llama models are interleaved, most others are half-split. */
+enum { FOLDKV_PAIRING_HALF_SPLIT = 1, FOLDKV_PAIRING_INTERLEAVED = 2 };
+
+/* Rotary position embedding: pair j turns by position * inverse_frequencies[j]; the turned numbers are then
+ * multiplied by scale (YaRN's magnitude factor; it acts on queries and keys alike). With fewer than
+ * head_size / 2 frequencies the first 2 * frequency_count numbers of a head turn, the rest do not. */
+typedef struct foldkv_rotation {
+  uint32_t struct_size;
+  int32_t pairing;
+  const double* inverse_frequencies; /* [frequency_count], copied */
+  int32_t frequency_count;
+  int32_t reserved;
+  double scale; /* 0: 1 */
+} foldkv_rotation;
+
+typedef struct foldkv_layer {
+  uint32_t struct_size;
+  int32_t query_heads; /* a multiple of kv_heads; query head h reads KV head h / (query_heads / kv_heads) */
+  int32_t kv_heads;
+  int32_t head_size;              /* 1 to 512 */
+  const foldkv_rotation* rotation; /* NULL: the layer does not rotate. Copied */
+  int64_t window;                 /* sliding window: a query sees itself and window - 1 positions before it. 0: all */
+  double attention_scale;         /* 0: 1 / sqrt(head_size) */
+  double soft_cap;                /* c: scores become c * tanh(score / c). 0: off */
+  const float* query_norm;        /* [head_size] RMS norm of every query head before rotation; NULL: none. Copied */
+  const float* key_norm;          /* [head_size], likewise for keys */
+  double norm_epsilon;            /* 0: 1e-6 */
+} foldkv_layer;
+
+typedef struct foldkv_model_options {
+  uint32_t struct_size;
+  int32_t layer_count;         /* 1 to 4096 */
+  const foldkv_layer* layers;  /* [layer_count]; struct_size of the first holds for all */
+  int64_t hidden_size;         /* needed for hidden states and projected outputs; 0: neither is used */
+  const char* name;            /* names the weights (a hash, say). Enters no result, but a profile made for a
+                                  model of another name is refused. NULL: unnamed, fits all */
+} foldkv_model_options;
+
+FOLDKV_API foldkv_status foldkv_model_create(const foldkv_model_options* options, foldkv_model** model,
+                                             foldkv_error* error);
+FOLDKV_API void foldkv_model_release(foldkv_model* model);
+
+/* Weights of one layer as [out, in], as engines store them: y = x * weight^T + bias. Borrowed. */
+typedef struct foldkv_layer_weights {
+  uint32_t struct_size;
+  uint32_t reserved;
+  foldkv_tensor query;  /* [query_heads * head_size, hidden_size] */
+  foldkv_tensor key;    /* [kv_heads * head_size, hidden_size] */
+  foldkv_tensor value;  /* [kv_heads * head_size, hidden_size] */
+  foldkv_tensor output; /* [hidden_size, query_heads * head_size]; absent: no projected output */
+  foldkv_tensor query_bias, key_bias, value_bias, output_bias; /* rank 1; absent: none */
+} foldkv_layer_weights;
+
+/* Must happen before the first sequence of the model is created (FOLDKV_E_STATE afterwards). */
+FOLDKV_API foldkv_status foldkv_model_bind_weights(foldkv_model* model, int32_t layer,
+                                                   const foldkv_layer_weights* weights, foldkv_error* error);
+
+/* Hash of everything that changes the meaning of a cache (geometry and attention rules, not the weights). */
+FOLDKV_API uint64_t foldkv_model_fingerprint(const foldkv_model* model);
+
+/* --------------------------------------------------------------------------------------- profile */
+
+typedef struct foldkv_profile foldkv_profile;
+
+/* bytes are copied after verification; any change to them is detected (FOLDKV_E_CORRUPT). */
+FOLDKV_API foldkv_status foldkv_profile_load(const void* bytes, size_t size, foldkv_profile** profile,
+                                             foldkv_error* error);
+/* Writes the file into buffer. *size receives the bytes needed; with buffer NULL that is all that happens. */
+FOLDKV_API foldkv_status foldkv_profile_save(const foldkv_profile* profile, void* buffer, size_t capacity,
+                                             size_t* size, foldkv_error* error);
+/* FOLDKV_E_MISMATCH with the difference in words when the profile was not made for such a model. */
+FOLDKV_API foldkv_status foldkv_profile_check(const foldkv_profile* profile, const foldkv_model* model,
+                                              foldkv_error* error);
+FOLDKV_API void foldkv_profile_release(foldkv_profile* profile);
+
+typedef struct foldkv_profile_info {
+  uint32_t struct_size;
+  int32_t layer_count;
+  int32_t group_count;
+  int32_t centred;            /* 1: latents are differences from a mean */
+  uint64_t model_fingerprint;
+  uint64_t fingerprint;       /* hash of the profile's content */
+  int64_t calibration_tokens; /* rows that entered the moments */
+  int64_t calibration_samples;
+  char model_name[128];
+  char made_by[64];           /* library and version */
+} foldkv_profile_info;
+
+enum { FOLDKV_KEYS = 0, FOLDKV_VALUES = 1 };
+
+typedef struct foldkv_group_info {
+  uint32_t struct_size;
+  int32_t layer_count;
+  int32_t key_width;         /* of one layer: kv_heads * head_size */
+  int32_t key_latent_width;  /* coordinates in the basis */
+  int32_t value_latent_width;
+  int32_t key_band_count;
+  int32_t value_band_count;
+  int32_t scale_group;       /* coordinates that share a scale */
+  int32_t rotated;           /* 1: rotated inside scale groups */
+  int32_t correction_rank;
+  int64_t bytes_per_token;   /* codes, scales and correction coefficients of one token */
+  int64_t bytes_per_sequence;/* mean and correction basis */
+} foldkv_group_info;
+
+typedef struct foldkv_band {
+  int32_t width; /* adjacent latent coordinates */
+  int32_t bits;  /* 2 to 8, or 0: not stored */
+} foldkv_band;
+
+FOLDKV_API foldkv_status foldkv_profile_get_info(const foldkv_profile* profile, foldkv_profile_info* info,
+                                                 foldkv_error* error);
+FOLDKV_API foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t group,
+                                                  foldkv_group_info* info, foldkv_error* error);
+/* layers: [layer_count of the group]. */
+FOLDKV_API foldkv_status foldkv_profile_get_layers(const foldkv_profile* profile, int32_t group, int32_t* layers,
+                                                   int32_t capacity, foldkv_error* error);
+/* side: FOLDKV_KEYS or FOLDKV_VALUES. bands: [band count of that side]. */
+FOLDKV_API foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t group, int32_t side,
+                                                  foldkv_band* bands, int32_t capacity, foldkv_error* error);
+/* Variance along each principal direction in falling order, all layers * key_width of them (before any rotation
+ * inside scale groups); the sum is the variance of the calibration rows. */
+FOLDKV_API foldkv_status foldkv_profile_get_variances(const foldkv_profile* profile, int32_t group, int32_t side,
+                                                      double* variances, int32_t capacity, foldkv_error* error);
+
+/* ------------------------------------------------------------------------------------ calibrator */
+
+typedef struct foldkv_calibrator foldkv_calibrator;
+typedef struct foldkv_sequence foldkv_sequence;
+
+typedef struct foldkv_layer_group {
+  uint32_t struct_size;
+  int32_t layer_count;
+  const int32_t* layers; /* rising; all of one kind (heads, head size, rotation, norms, window) */
+} foldkv_layer_group;
+
+typedef struct foldkv_calibrator_options {
+  uint32_t struct_size;
+  int32_t layers_per_group; /* 0: 4. Adjacent layers of one kind without a window; others stay exact */
+  const foldkv_layer_group* groups; /* explicit groups instead */
+  int32_t group_count;
+  int32_t skip_tokens; /* first tokens of every sample left out (attention sinks). 0: 4; -1: none */
+} foldkv_calibrator_options;
+
+/* Sums are held in double precision on the host, outside the budget: per group
+ * 2 * 8 * (layers * key_width)^2 bytes. */
+FOLDKV_API foldkv_status foldkv_calibrator_create(foldkv_runtime* runtime, const foldkv_model* model,
+                                                  const foldkv_calibrator_options* options,
+                                                  foldkv_calibrator** calibrator, foldkv_error* error);
+FOLDKV_API void foldkv_calibrator_release(foldkv_calibrator* calibrator);
+
+/* One sample, or the next piece of one: keys (normed, before rotation) and values of every layer,
+ * [tokens, kv_heads, head_size], host memory. first_token counts from the start of the sample. */
+FOLDKV_API foldkv_status foldkv_calibrator_observe(foldkv_calibrator* calibrator, const foldkv_tensor* keys,
+                                                   const foldkv_tensor* values, int32_t layer_count,
+                                                   int64_t first_token, foldkv_error* error);
+/* From now on every step of the sequence that commits is observed. The sequence must be empty and exact
+ * (no profile). NULL detaches. The calibrator may not be used by others during such a commit. */
+FOLDKV_API foldkv_status foldkv_calibrator_attach(foldkv_calibrator* calibrator, foldkv_sequence* sequence,
+                                                  foldkv_error* error);
+/* Adds the sums of other, which must have been made with equal options for an equal model. */
+FOLDKV_API foldkv_status foldkv_calibrator_merge(foldkv_calibrator* calibrator, const foldkv_calibrator* other,
+                                                 foldkv_error* error);
+
+typedef struct foldkv_solve_options {
+  uint32_t struct_size;
+  int32_t latent_width;  /* 0: key_width of a layer */
+  int32_t bits;          /* 0: 4. 2 to 8 */
+  int32_t scale_group;   /* 0: 128 */
+  int32_t rotate;        /* 1: Hadamard rotation inside scale groups (their largest power of two) */
+  int32_t uncentred;     /* 1: do not subtract a mean */
+  const foldkv_band* key_bands; /* explicit bands instead of latent_width and bits */
+  const foldkv_band* value_bands;
+  int32_t key_band_count;
+  int32_t value_band_count;
+  int32_t correction_rank;       /* 0: no correction */
+  int32_t correction_oversample; /* 0: 8 */
+  int32_t correction_iterations; /* power iterations. 0: 1; -1: none */
+  int32_t reserved;
+  uint64_t seed;                 /* of the correction's random test vectors */
+} foldkv_solve_options;
+
+/* Leading eigenvectors of the covariance of the stacked keys, and of the values, of each group
+ * (BellowsKV's closed form for inputs after the norm). FOLDKV_E_STATE with fewer rows than coordinates. */
+FOLDKV_API foldkv_status foldkv_calibrator_solve(const foldkv_calibrator* calibrator,
+                                                 const foldkv_solve_options* options, foldkv_profile** profile,
+                                                 foldkv_error* error);
+
+/* -------------------------------------------------------------------------------------- sequence */
+
+/* Which mean is subtracted before projection. */
+enum {
+  FOLDKV_MEAN_DEFAULT = 0, /* SEQUENCE when the profile is centred, else none */
+  FOLDKV_MEAN_SEQUENCE = 1, /* of the first run of tokens that is encoded; stored with the sequence */
+  FOLDKV_MEAN_PROFILE = 2   /* of the calibration text */
+};
+
+typedef struct foldkv_sequence_options {
+  uint32_t struct_size;
+  int32_t dtype;         /* of exact keys and values. 0: FOLDKV_F16 */
+  int32_t sink_tokens;   /* first tokens that stay exact. 0: 4; -1: none */
+  int32_t recent_tokens; /* last tokens that stay exact. 0: 64; -1: none */
+  int32_t fold_tokens;   /* generated tokens are folded in runs of this many, once recent_tokens plus one run
+                            are exact. 0: 64; -1: never, generated tokens stay exact */
+  int32_t mean;
+} foldkv_sequence_options;
+
+/* profile NULL: every layer stays exact. options NULL: defaults. */
+FOLDKV_API foldkv_status foldkv_sequence_create(foldkv_runtime* runtime, const foldkv_model* model,
+                                                const foldkv_profile* profile,
+                                                const foldkv_sequence_options* options,
+                                                foldkv_sequence** sequence, foldkv_error* error);
+FOLDKV_API void foldkv_sequence_release(foldkv_sequence* sequence);
+
+typedef struct foldkv_estimate {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t sequence_bytes; /* held by the sequence at the end */
+  uint64_t shared_bytes;   /* prepared profile and model, paid by the first sequence of that pair */
+  uint64_t peak_bytes;     /* highest sequence_bytes + scratch on the way, shared_bytes not included */
+} foldkv_estimate;
+
+/* What a sequence would use after a prompt fed in one step and generated_tokens single steps with the same
+ * input and output. It runs the allocation code itself in counting mode: the figures are those of the real run. */
+typedef struct foldkv_step_options foldkv_step_options;
+FOLDKV_API foldkv_status foldkv_sequence_estimate(const foldkv_runtime* runtime, const foldkv_model* model,
+                                                  const foldkv_profile* profile,
+                                                  const foldkv_sequence_options* options,
+                                                  const foldkv_step_options* step_options, int64_t prompt_tokens,
+                                                  int64_t generated_tokens, foldkv_estimate* estimate,
+                                                  foldkv_error* error);
+
+/* Compresses now what the options allow: all but sinks and recent tokens. Nothing to do is no error. */
+FOLDKV_API foldkv_status foldkv_sequence_compress(foldkv_sequence* sequence, foldkv_error* error);
+
+typedef struct foldkv_sequence_stats {
+  uint32_t struct_size;
+  int32_t exact_layers;         /* layers in no group */
+  int64_t tokens;
+  int64_t exact_tokens;         /* in layers that belong to a group */
+  int64_t latent_tokens;
+  int64_t next_position;
+  uint64_t bytes;               /* held by this sequence: the sum of its ledger */
+  uint64_t full_cache_bytes;    /* of an uncompressed 16-bit cache of the same tokens */
+  uint64_t latent_token_bytes;  /* codes and scales of one token over all groups */
+  uint64_t full_token_bytes;    /* 16-bit keys and values of one token over all layers */
+  uint64_t grouped_token_bytes; /* the part of full_token_bytes in layers that belong to a group */
+  foldkv_ledger ledger;         /* profile, model and scratch are zero here: they are not the sequence's own */
+} foldkv_sequence_stats;
+
+FOLDKV_API foldkv_status foldkv_sequence_get_stats(const foldkv_sequence* sequence, foldkv_sequence_stats* stats,
+                                                   foldkv_error* error);
+
+/* Positions of all tokens in rising order. *count receives their number; with positions NULL that is all. */
+FOLDKV_API foldkv_status foldkv_sequence_get_positions(const foldkv_sequence* sequence, int64_t* positions,
+                                                       int64_t capacity, int64_t* count, foldkv_error* error);
+
+typedef struct foldkv_rebuild_options {
+  uint32_t struct_size;
+  int32_t layer;
+  int32_t side;    /* FOLDKV_KEYS or FOLDKV_VALUES */
+  int32_t rotated; /* 1: keys turned to their positions; 0: before rotation */
+  int64_t first_token;
+  int64_t token_count; /* 0: all from first_token */
+} foldkv_rebuild_options;
+
+/* Keys or values of one layer as attention sees them, into output [tokens, kv_heads, head_size], host memory. */
+FOLDKV_API foldkv_status foldkv_sequence_rebuild(const foldkv_sequence* sequence,
+                                                 const foldkv_rebuild_options* options,
+                                                 const foldkv_tensor* output, foldkv_error* error);
+
+/* ------------------------------------------------------------------------------------------ step */
+
+typedef struct foldkv_step foldkv_step;
+
+enum {
+  /* More of the same prompt follows: keep all exact at commit. Without it a commit that leaves more exact
+   * tokens than the options keep compresses them. A prompt fed in pieces with this flag on all but the last
+   * gives what the prompt fed whole gives. */
+  FOLDKV_FEED_CONTINUES = 1u
+};
+
+typedef struct foldkv_feed {
+  uint32_t struct_size;
+  uint32_t flags;
+  foldkv_sequence* sequence;
+  int64_t token_count;      /* 1 or more */
+  const int64_t* positions; /* [token_count], rising, beyond those of the sequence; NULL: the next ones.
+                               Below 2^31. Copied */
+} foldkv_feed;
+
+enum { FOLDKV_INPUT_DEFAULT = 0, FOLDKV_INPUT_HIDDEN = 1, FOLDKV_INPUT_QKV = 2 };
+enum { FOLDKV_OUTPUT_DEFAULT = 0, FOLDKV_OUTPUT_CONTEXT = 1, FOLDKV_OUTPUT_PROJECTED = 2 };
+
+struct foldkv_step_options {
+  uint32_t struct_size;
+  int32_t input;  /* default: hidden states when the model has weights, else q, k, v */
+  int32_t output; /* default: context */
+  int32_t reserved;
+};
+
+/* Reserves everything that the tokens can need in all layers, compression at commit included, or fails with
+ * FOLDKV_E_BUDGET and nothing has changed. A sequence appears once. options NULL: defaults. */
+FOLDKV_API foldkv_status foldkv_step_begin(foldkv_runtime* runtime, const foldkv_feed* feeds, int32_t feed_count,
+                                           const foldkv_step_options* options, foldkv_step** step,
+                                           foldkv_error* error);
+
+/* Rows are the tokens of all feeds, one feed after the other. */
+typedef struct foldkv_attend {
+  uint32_t struct_size;
+  uint32_t reserved;
+  foldkv_tensor hidden; /* [rows, hidden_size], after the layer's input norm; or */
+  foldkv_tensor query;  /* [rows, query_heads, head_size], as projected: biases in, norms and rotation not; and */
+  foldkv_tensor key;    /* [rows, kv_heads, head_size], likewise */
+  foldkv_tensor value;  /* [rows, kv_heads, head_size] */
+  foldkv_tensor output; /* context [rows, query_heads, head_size] or projected [rows, hidden_size]; written */
+  foldkv_tensor log_sum_exp; /* [rows, query_heads], FOLDKV_F32; absent: not wanted; written */
+  void* stream;         /* of the device; NULL: its default */
+} foldkv_attend;
+
+/* Layers in rising order, each once. After a failure the same layer may be tried again. Allocates nothing. */
+FOLDKV_API foldkv_status foldkv_step_attend(foldkv_step* step, int32_t layer, const foldkv_attend* attend,
+                                            foldkv_error* error);
+/* Publishes the tokens, after all layers. */
+FOLDKV_API foldkv_status foldkv_step_commit(foldkv_step* step, foldkv_error* error);
+/* A step that was not committed is rolled back: its sequences are as before step_begin. */
+FOLDKV_API void foldkv_step_release(foldkv_step* step);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FOLDKV_FOLDKV_H_ */

@@ -1,0 +1,33 @@
+# foldkv_write_version_script(<symbols> <script>): the linker's version script from the list of exported functions.
+#
+# Each line of the list is "<function> <node>", sorted by function; a node is FOLDKV_<major>.<minor>, the release in
+# which the function appeared. Nodes inherit from the one before.
+function(foldkv_write_version_script symbols script)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${symbols}")
+  file(STRINGS "${symbols}" lines)
+  set(nodes "")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^(foldkv_[a-z0-9_]+) (FOLDKV_[0-9]+\\.[0-9]+)$")
+      message(FATAL_ERROR "${symbols}: '${line}' is not '<function> FOLDKV_<major>.<minor>'")
+    endif()
+    list(APPEND nodes "${CMAKE_MATCH_2}")
+    list(APPEND "functions_${CMAKE_MATCH_2}" "${CMAKE_MATCH_1}")
+  endforeach()
+  list(REMOVE_DUPLICATES nodes)
+  list(SORT nodes COMPARE NATURAL)
+
+  set(text "")
+  set(parent "")
+  foreach(node IN LISTS nodes)
+    string(APPEND text "${node} {\n  global:\n")
+    foreach(function IN LISTS "functions_${node}")
+      string(APPEND text "    ${function};\n")
+    endforeach()
+    if(parent STREQUAL "")
+      string(APPEND text "  local:\n    *;\n")
+    endif()
+    string(APPEND text "}${parent};\n")
+    set(parent " ${node}")
+  endforeach()
+  file(CONFIGURE OUTPUT "${script}" CONTENT "${text}" @ONLY)
+endfunction()

@@ -1,0 +1,175 @@
+#include "runtime/cache/encode_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "runtime/codec/correction.h"
+
+namespace foldkv {
+namespace {
+
+using backend::Side;
+
+const float* numbers(const Block& block) { return reinterpret_cast<const float*>(block.data()); }
+uint16_t* halves(const Block& block) { return reinterpret_cast<uint16_t*>(block.data()); }
+
+// One group of one sequence while its run is encoded.
+struct GroupRun {
+  Sequence& sequence;
+  const PreparedGroup& prepared;
+  const GroupStorage& storage;
+  std::vector<backend::ExactRegion> layers;
+  backend::LatentRegion region;
+  int64_t first_slot = 0;
+  int64_t first_latent_slot = 0;
+  int64_t count = 0;
+  std::byte* workspace = nullptr;
+
+  [[nodiscard]] backend::Backend& backend() const { return sequence.runtime().backend(); }
+  [[nodiscard]] bool first_run() const { return first_latent_slot == 0; }
+  [[nodiscard]] backend::StackedRows rows(Side side) const {
+    return {layers, sequence.storage().exact_layout(prepared.layers.front()), side, first_slot, count};
+  }
+};
+
+GroupRun group_run(Sequence& sequence, int64_t group, const StorageChange& change, std::byte* workspace) {
+  const SequenceStorage& storage = sequence.storage();
+  const auto index = static_cast<size_t>(group);
+  GroupRun run{sequence, sequence.shared_profile()->data.groups[index], storage.groups()[index], {}, {}};
+  run.first_slot = storage.sink_slots();
+  run.first_latent_slot = storage.latent_tokens();
+  run.count = change.encoded_tokens;
+  run.region = sequence.latent_region(group, run.first_latent_slot + run.count);
+  run.workspace = workspace;
+  for (int32_t layer : run.prepared.layers) {
+    run.layers.push_back(sequence.exact_region(layer, run.first_slot + run.count));
+  }
+  return run;
+}
+
+Status compute_means(const GroupRun& run) {
+  if (!run.first_run() || !run.storage.key_mean) return absl::OkStatus();
+  FOLDKV_RETURN_IF_ERROR(run.backend().mean({run.rows(Side::kKeys), halves(run.storage.key_mean), run.workspace}));
+  return run.backend().mean({run.rows(Side::kValues), halves(run.storage.value_mean), run.workspace});
+}
+
+Status encode_side(const GroupRun& run, Side side) {
+  backend::EncodeRequest request;
+  request.rows = run.rows(side);
+  request.mean = side == Side::kKeys ? run.region.key_mean : run.region.value_mean;
+  request.basis = numbers(side == Side::kKeys ? run.prepared.key_basis : run.prepared.value_basis);
+  request.layout = &run.prepared.layout;
+  request.pages = run.region.pages;
+  request.first_latent_slot = run.first_latent_slot;
+  request.workspace = run.workspace;
+  return run.backend().encode(request);
+}
+
+Status store_correction_basis(const GroupRun& run, const std::vector<double>& basis) {
+  std::vector<uint16_t> rounded(basis.size());
+  std::transform(basis.begin(), basis.end(), rounded.begin(),
+                 [](double number) { return f16_from_f32(static_cast<float>(number)); });
+  return run.backend().copy_to_device(run.storage.correction_basis.data(),
+                                      reinterpret_cast<const std::byte*>(rounded.data()),
+                                      static_cast<int64_t>(rounded.size() * sizeof(uint16_t)));
+}
+
+Status fit_correction(const GroupRun& run) {
+  const auto residual_sketch = [&](const std::vector<double>& test, int64_t columns, std::vector<double>& sketch) {
+    backend::SketchRequest request;
+    request.rows = run.rows(Side::kKeys);
+    request.layout = &run.prepared.layout;
+    request.region = run.region;
+    request.region.correction_basis = nullptr;
+    request.first_latent_slot = run.first_latent_slot;
+    request.basis = numbers(run.prepared.key_basis);
+    request.test = test.data();
+    request.columns = columns;
+    request.sketch = sketch.data();
+    request.workspace = run.workspace;
+    return run.backend().sketch(request);
+  };
+  FOLDKV_ASSIGN_OR_RETURN(
+      const std::vector<double> basis,
+      find_correction_basis(run.prepared.correction, run.prepared.stacked_width(), residual_sketch));
+  return store_correction_basis(run, basis);
+}
+
+Status correct(const GroupRun& run) {
+  if (run.prepared.correction.rank == 0) return absl::OkStatus();
+  if (run.first_run()) FOLDKV_RETURN_IF_ERROR(fit_correction(run));
+  backend::CoefficientsRequest request;
+  request.rows = run.rows(Side::kKeys);
+  request.layout = &run.prepared.layout;
+  request.region = run.region;
+  request.first_latent_slot = run.first_latent_slot;
+  request.basis = numbers(run.prepared.key_basis);
+  request.workspace = run.workspace;
+  return run.backend().coefficients(request);
+}
+
+const ExactSet& grouped_set(const SequenceStorage& storage) {
+  return *std::find_if(storage.sets().begin(), storage.sets().end(), [](const ExactSet& set) { return set.grouped; });
+}
+
+Status copy_positions(Sequence& sequence, const StorageChange& change) {
+  const SequenceStorage& storage = sequence.storage();
+  backend::Backend& backend = sequence.runtime().backend();
+  std::vector<int32_t> positions(static_cast<size_t>(change.encoded_tokens));
+  FOLDKV_RETURN_IF_ERROR(read_positions(backend, grouped_set(storage).positions, storage.sink_slots(),
+                                        change.encoded_tokens, positions.data()));
+  return write_positions(backend, storage.latent_positions(), storage.latent_tokens(), change.encoded_tokens,
+                         positions.data());
+}
+
+}  // namespace
+
+int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, int64_t encoded_tokens) {
+  int64_t bytes = 0;
+  for (const PreparedGroup& group : profile.groups) {
+    const int64_t columns = correction_columns(group.correction, group.stacked_width());
+    bytes = std::max(bytes, backend.latent_workspace({group.stacked_width(), group.layout.keys.width,
+                                                      group.layout.values.width, columns, encoded_tokens}));
+  }
+  return bytes;
+}
+
+Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace) {
+  for (int64_t group = 0; group < std::ssize(sequence.storage().groups()); ++group) {
+    const GroupRun run = group_run(sequence, group, change, workspace);
+    FOLDKV_RETURN_IF_ERROR(compute_means(run));
+    FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kKeys));
+    FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kValues));
+    FOLDKV_RETURN_IF_ERROR(correct(run));
+  }
+  return copy_positions(sequence, change);
+}
+
+Status close_gap(Sequence& sequence, const StorageChange& change) {
+  const SequenceStorage& storage = sequence.storage();
+  backend::Backend& backend = sequence.runtime().backend();
+  const ExactSet& set = grouped_set(storage);
+  const int64_t to = storage.sink_slots();
+  const int64_t from = to + change.encoded_tokens;
+  const int64_t count = set.token_count + change.new_tokens - from;
+  if (count <= 0) return absl::OkStatus();
+  for (int32_t layer : set.layers) {
+    FOLDKV_RETURN_IF_ERROR(
+        backend.move_rows({storage.exact_layout(layer), sequence.exact_region(layer, from + count), from, to, count}));
+  }
+  std::vector<int32_t> positions(static_cast<size_t>(count));
+  FOLDKV_RETURN_IF_ERROR(read_positions(backend, set.positions, from, count, positions.data()));
+  return write_positions(backend, set.positions, to, count, positions.data());
+}
+
+Status encode_with_scratch(Sequence& sequence, const StorageChange& change) {
+  Runtime& runtime = sequence.runtime();
+  const int64_t bytes =
+      encode_workspace(runtime.backend(), sequence.shared_profile()->data, change.encoded_tokens);
+  FOLDKV_ASSIGN_OR_RETURN(const Block workspace, Block::allocate(runtime.arena(), Role::kScratch, bytes));
+  FOLDKV_RETURN_IF_ERROR(encode_run(sequence, change, workspace.data()));
+  return close_gap(sequence, change);
+}
+
+}  // namespace foldkv

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/cache/sequence.h"
+
+namespace foldkv {
+
+// Copies rows of the exact region of one layer, slots [first, first + output.row_count), page by page.
+[[nodiscard]] Status read_exact_rows(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first,
+                                     const MutableTensorView& output);
+
+}  // namespace foldkv

@@ -1,0 +1,166 @@
+#include "runtime/cache/prepared.h"
+
+#include <cmath>
+#include <span>
+
+#include "runtime/codec/latent_layout.h"
+
+namespace foldkv {
+namespace {
+
+backend::Rotation rotation_of(const LayerRules& layer) {
+  backend::Rotation rotation;
+  if (!layer.rotation.has_value()) return rotation;
+  rotation.pairing = static_cast<backend::Pairing>(layer.rotation->pairing);
+  rotation.frequency_count = static_cast<int64_t>(layer.rotation->inverse_frequencies.size());
+  rotation.scale = layer.rotation->scale;
+  rotation.inverse_frequencies = layer.rotation->inverse_frequencies.data();
+  return rotation;
+}
+
+backend::AttentionRules rules_of(const LayerRules& layer) {
+  backend::AttentionRules rules;
+  rules.query_heads = layer.query_heads;
+  rules.kv_heads = layer.kv_heads;
+  rules.head_size = layer.head_size;
+  rules.scale = layer.attention_scale;
+  rules.soft_cap = layer.soft_cap;
+  rules.window = layer.window;
+  rules.rotation = rotation_of(layer);
+  return rules;
+}
+
+// Layers with equal rotations share one table.
+const std::byte* shared_rotation(const PreparedModel& prepared, int64_t layer) {
+  for (int64_t earlier = 0; earlier < layer; ++earlier) {
+    if (prepared.model->layer(earlier).rotation == prepared.model->layer(layer).rotation) {
+      return prepared.layers[static_cast<size_t>(earlier)].rules.rotation.prepared;
+    }
+  }
+  return nullptr;
+}
+
+StatusOr<std::byte*> add_block(Allocator& allocator, PreparedModel& prepared, int64_t bytes) {
+  FOLDKV_ASSIGN_OR_RETURN(Block block, Block::allocate(allocator, Role::kModel, bytes));
+  prepared.blocks.push_back(std::move(block));
+  return prepared.blocks.back().data();
+}
+
+Status allocate_norm(Allocator& allocator, PreparedModel& prepared, const std::vector<float>& norm,
+                     const float*& place) {
+  if (norm.empty()) return absl::OkStatus();
+  FOLDKV_ASSIGN_OR_RETURN(std::byte * data, add_block(allocator, prepared, std::ssize(norm) * 4));
+  place = reinterpret_cast<const float*>(data);
+  return absl::OkStatus();
+}
+
+template <typename Number>
+Status copy_numbers(backend::Backend& backend, const void* device, std::span<const Number> numbers) {
+  return backend.copy_to_device(static_cast<std::byte*>(const_cast<void*>(device)),
+                                reinterpret_cast<const std::byte*>(numbers.data()),
+                                static_cast<int64_t>(numbers.size_bytes()));
+}
+
+Status copy_norm(backend::Backend& backend, const float* device, const std::vector<float>& norm) {
+  return norm.empty() ? absl::OkStatus() : copy_numbers(backend, device, std::span<const float>(norm));
+}
+
+Status copy_mean(backend::Backend& backend, const Block& block, const std::vector<float>& mean) {
+  std::vector<uint16_t> halves(mean.size());
+  for (size_t i = 0; i < mean.size(); ++i) {
+    halves[i] = f16_from_f32(mean[i]);
+    if (!std::isfinite(f32_from_f16(halves[i]))) {
+      return with_argument(numeric_error(absl::StrCat("mean ", mean[i], " of coordinate ", i, " is beyond f16")),
+                           "profile");
+    }
+  }
+  return copy_numbers(backend, block.data(), std::span<const uint16_t>(halves));
+}
+
+Status allocate_group(Allocator& allocator, const ProfileGroup& source, PreparedGroup& group) {
+  group.layout = latent_layout(source);
+  group.layers = source.layers;
+  group.key_width = source.key_width;
+  group.correction = source.correction;
+  const int64_t width = source.stacked_width();
+  const auto allocate = [&](int64_t bytes) { return Block::allocate(allocator, Role::kProfile, bytes); };
+  FOLDKV_ASSIGN_OR_RETURN(group.key_basis, allocate(width * source.keys.latent_width * 4));
+  FOLDKV_ASSIGN_OR_RETURN(group.value_basis, allocate(width * source.values.latent_width * 4));
+  FOLDKV_ASSIGN_OR_RETURN(group.key_mean, allocate(width * 2));
+  FOLDKV_ASSIGN_OR_RETURN(group.value_mean, allocate(width * 2));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<PreparedModel> allocate_prepared_model(Allocator& allocator, const backend::Backend& backend,
+                                                std::shared_ptr<const Model> model) {
+  PreparedModel prepared;
+  prepared.model = std::move(model);
+  prepared.layers.resize(static_cast<size_t>(prepared.model->layer_count()));
+  for (int64_t index = 0; index < prepared.model->layer_count(); ++index) {
+    const LayerRules& source = prepared.model->layer(index);
+    PreparedLayer& layer = prepared.layers[static_cast<size_t>(index)];
+    layer.rules = rules_of(source);
+    layer.norm_epsilon = source.norm_epsilon;
+    backend::Rotation& rotation = layer.rules.rotation;
+    if (rotation.frequency_count > 0) {
+      rotation.prepared = shared_rotation(prepared, index);
+      if (rotation.prepared == nullptr) {
+        FOLDKV_ASSIGN_OR_RETURN(rotation.prepared,
+                                add_block(allocator, prepared, backend.rotation_bytes(rotation)));
+      }
+    }
+    FOLDKV_RETURN_IF_ERROR(allocate_norm(allocator, prepared, source.query_norm, layer.query_norm));
+    FOLDKV_RETURN_IF_ERROR(allocate_norm(allocator, prepared, source.key_norm, layer.key_norm));
+  }
+  return prepared;
+}
+
+Status fill_prepared_model(backend::Backend& backend, PreparedModel& prepared) {
+  for (int64_t index = 0; index < prepared.model->layer_count(); ++index) {
+    const LayerRules& source = prepared.model->layer(index);
+    const PreparedLayer& layer = prepared.layers[static_cast<size_t>(index)];
+    const backend::Rotation& rotation = layer.rules.rotation;
+    if (rotation.frequency_count > 0 && shared_rotation(prepared, index) == nullptr) {
+      FOLDKV_RETURN_IF_ERROR(backend.prepare_rotation(rotation, const_cast<std::byte*>(rotation.prepared)));
+    }
+    FOLDKV_RETURN_IF_ERROR(copy_norm(backend, layer.query_norm, source.query_norm));
+    FOLDKV_RETURN_IF_ERROR(copy_norm(backend, layer.key_norm, source.key_norm));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,
+                                                    std::shared_ptr<const Profile> profile) {
+  PreparedProfile prepared;
+  prepared.profile = std::move(profile);
+  prepared.place_of_layer.resize(static_cast<size_t>(model.layer_count()));
+  if (prepared.profile == nullptr) return prepared;
+  prepared.groups.resize(prepared.profile->groups.size());
+  for (size_t index = 0; index < prepared.groups.size(); ++index) {
+    PreparedGroup& group = prepared.groups[index];
+    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, prepared.profile->groups[index], group));
+    for (size_t place = 0; place < group.layers.size(); ++place) {
+      prepared.place_of_layer[static_cast<size_t>(group.layers[place])] = {static_cast<int32_t>(index),
+                                                                           static_cast<int32_t>(place)};
+    }
+  }
+  return prepared;
+}
+
+Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepared) {
+  for (size_t index = 0; index < prepared.groups.size(); ++index) {
+    const ProfileGroup& source = prepared.profile->groups[index];
+    const PreparedGroup& group = prepared.groups[index];
+    FOLDKV_RETURN_IF_ERROR(
+        copy_numbers(backend, group.key_basis.data(), std::span<const float>(source.keys.basis)));
+    FOLDKV_RETURN_IF_ERROR(
+        copy_numbers(backend, group.value_basis.data(), std::span<const float>(source.values.basis)));
+    FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.key_mean, source.keys.mean));
+    FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.value_mean, source.values.mean));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace foldkv

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backends/interface/backend.h"
+#include "runtime/memory/block.h"
+#include "runtime/model/model.h"
+#include "runtime/profile/profile.h"
+
+// What a model and a profile need on the device: made once for each runtime and shared by all sequences.
+// allocate_* takes the memory (or counts it), fill_* writes it.
+namespace foldkv {
+
+struct PreparedLayer {
+  backend::AttentionRules rules;
+  const float* query_norm = nullptr;  // null: none
+  const float* key_norm = nullptr;
+  double norm_epsilon = 0.0;
+};
+
+struct PreparedModel {
+  std::shared_ptr<const Model> model;
+  std::vector<PreparedLayer> layers;
+  std::vector<Block> blocks;
+};
+
+[[nodiscard]] StatusOr<PreparedModel> allocate_prepared_model(Allocator& allocator, const backend::Backend& backend,
+                                                              std::shared_ptr<const Model> model);
+[[nodiscard]] Status fill_prepared_model(backend::Backend& backend, PreparedModel& prepared);
+
+struct PreparedGroup {
+  backend::LatentLayout layout;
+  std::vector<int32_t> layers;
+  int64_t key_width = 0;  // of one layer
+  CorrectionRules correction;
+  Block key_basis, value_basis;  // f32 [layers * key_width][latent width]
+  Block key_mean, value_mean;    // f16 [layers * key_width]
+
+  [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }
+};
+
+struct GroupPlace {
+  int32_t group = -1;  // -1: the layer stays exact
+  int32_t index = 0;   // among the group's layers
+};
+
+struct PreparedProfile {
+  std::shared_ptr<const Profile> profile;  // null: none, every layer stays exact
+  std::vector<PreparedGroup> groups;
+  std::vector<GroupPlace> place_of_layer;
+};
+
+[[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,
+                                                                  std::shared_ptr<const Profile> profile);
+// Numeric error when a mean does not fit f16.
+[[nodiscard]] Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepared);
+
+}  // namespace foldkv

@@ -1,0 +1,179 @@
+#include "runtime/cache/sequence.h"
+
+#include "runtime/cache/encode_run.h"
+
+namespace foldkv {
+namespace {
+
+Status check_kernels(const backend::Backend& backend, const PreparedModel& model, const PreparedProfile& profile) {
+  for (size_t layer = 0; layer < model.layers.size(); ++layer) {
+    const GroupPlace place = profile.place_of_layer[layer];
+    const backend::LatentLayout* layout =
+        place.group < 0 ? nullptr : &profile.groups[static_cast<size_t>(place.group)].layout;
+    const Status status = backend.check_attention(model.layers[layer].rules, layout);
+    if (!status.ok()) return with_argument(status, absl::StrCat("layers[", layer, "]"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Sequence>> Sequence::create(std::shared_ptr<Runtime> runtime,
+                                                     const std::shared_ptr<Model>& model,
+                                                     const std::shared_ptr<const Profile>& profile,
+                                                     const SequencePolicy& policy) {
+  if (profile != nullptr) FOLDKV_RETURN_IF_ERROR(check_profile(*profile, *model));
+  FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedModel> shared_model, runtime->share_model(model));
+  FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedProfile> shared_profile,
+                          runtime->share_profile(*model, profile));
+  FOLDKV_RETURN_IF_ERROR(check_kernels(runtime->backend(), shared_model->data, shared_profile->data));
+  model->freeze();
+  return std::shared_ptr<Sequence>(
+      new Sequence(std::move(runtime), std::move(shared_model), std::move(shared_profile), policy));
+}
+
+Sequence::Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
+                   std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy)
+    : runtime_(std::move(runtime)),
+      model_(std::move(model)),
+      profile_(std::move(profile)),
+      policy_(policy),
+      storage_(*model_->data.model, profile_->data, policy) {
+  runtime_->count_sequence(1);
+}
+
+Sequence::~Sequence() {
+  storage_.release(runtime_->arena());
+  runtime_->arena().give_back();
+  runtime_->count_sequence(-1);
+}
+
+Status Sequence::compress() {
+  if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
+  StorageChange change;
+  change.encoded_tokens =
+      encode_count(policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true});
+  Status status;
+  if (change.encoded_tokens > 0) {
+    status = storage_.reserve(runtime_->arena(), change);
+    if (status.ok()) status = encode_with_scratch(*this, change);
+    if (status.ok()) {
+      publish(change, next_position_, true);
+    } else {
+      storage_.rollback(runtime_->arena());
+    }
+    runtime_->arena().give_back();
+  }
+  release_ownership();
+  return status;
+}
+
+Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
+  if (storage_.has_groups()) {
+    return with_argument(state_error("the sequence has a profile; calibration needs exact keys and values"),
+                         "sequence");
+  }
+  if (storage_.token_count() > 0 && calibrator != nullptr) {
+    return with_argument(state_error(absl::StrCat("the sequence holds ", storage_.token_count(),
+                                                  " tokens already, expected none")),
+                         "sequence");
+  }
+  if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
+  calibrator_ = std::move(calibrator);
+  release_ownership();
+  return absl::OkStatus();
+}
+
+void Sequence::publish(const StorageChange& change, int64_t next_position, bool prompt_ends) {
+  storage_.publish(runtime_->arena(), change);
+  next_position_ = next_position;
+  if (prompt_ends) prompt_open_ = false;
+}
+
+StatusOr<std::vector<int32_t>> Sequence::positions() const {
+  std::vector<int32_t> positions(static_cast<size_t>(storage_.token_count()));
+  if (positions.empty()) return positions;
+  const ExactSet* set = &storage_.sets().front();
+  for (const ExactSet& candidate : storage_.sets()) {
+    if (candidate.grouped) set = &candidate;
+  }
+  backend::Backend& backend = runtime_->backend();
+  const int64_t latents = set->grouped ? storage_.latent_tokens() : 0;
+  const int64_t before = latents > 0 ? storage_.sink_slots() : set->token_count;
+  FOLDKV_RETURN_IF_ERROR(read_positions(backend, set->positions, 0, before, positions.data()));
+  FOLDKV_RETURN_IF_ERROR(
+      read_positions(backend, storage_.latent_positions(), 0, latents, positions.data() + before));
+  FOLDKV_RETURN_IF_ERROR(read_positions(backend, set->positions, before, set->token_count - before,
+                                        positions.data() + before + latents));
+  return positions;
+}
+
+backend::ExactRegion Sequence::exact_region(int64_t layer, int64_t token_count) const {
+  return {storage_.exact_pages(layer).pages(), token_count};
+}
+
+backend::PositionRegion Sequence::exact_positions(int64_t layer) const {
+  const PageList& pages = storage_.set_of(layer).positions;
+  return {pages.pages(), pages.page_tokens()};
+}
+
+backend::PositionRegion Sequence::latent_positions() const {
+  return {storage_.latent_positions().pages(), storage_.latent_positions().page_tokens()};
+}
+
+backend::LatentRegion Sequence::latent_region(int64_t group, int64_t token_count) const {
+  const GroupStorage& storage = storage_.groups()[static_cast<size_t>(group)];
+  const PreparedGroup& prepared = profile_->data.groups[static_cast<size_t>(group)];
+  const auto halves = [](const Block& block) { return reinterpret_cast<const uint16_t*>(block.data()); };
+  backend::LatentRegion region;
+  region.pages = storage.pages.pages();
+  region.token_count = token_count;
+  if (profile_->data.profile->centred) {
+    region.key_mean = halves(storage.key_mean ? storage.key_mean : prepared.key_mean);
+    region.value_mean = halves(storage.value_mean ? storage.value_mean : prepared.value_mean);
+  }
+  region.correction_basis = halves(storage.correction_basis);
+  return region;
+}
+
+backend::LatentLayer Sequence::latent_layer(int64_t layer) const {
+  const GroupPlace place = profile_->data.place_of_layer[static_cast<size_t>(layer)];
+  if (place.group < 0) return {};
+  const PreparedGroup& group = profile_->data.groups[static_cast<size_t>(place.group)];
+  const int64_t first_row = place.index * group.key_width;
+  const auto slice = [&](const Block& basis, const backend::LatentPlane& plane) {
+    return reinterpret_cast<const float*>(basis.data()) + first_row * plane.width;
+  };
+  return {&group.layout, slice(group.key_basis, group.layout.keys), slice(group.value_basis, group.layout.values),
+          first_row};
+}
+
+Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
+                      int32_t* positions) {
+  while (count > 0) {
+    const int64_t row = first % pages.page_tokens();
+    const int64_t run = std::min(count, pages.page_tokens() - row);
+    FOLDKV_RETURN_IF_ERROR(backend.copy_to_host(reinterpret_cast<std::byte*>(positions),
+                                                pages.page_of(first) + row * 4, run * 4));
+    first += run;
+    count -= run;
+    positions += run;
+  }
+  return absl::OkStatus();
+}
+
+Status write_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
+                       const int32_t* positions) {
+  while (count > 0) {
+    const int64_t row = first % pages.page_tokens();
+    const int64_t run = std::min(count, pages.page_tokens() - row);
+    FOLDKV_RETURN_IF_ERROR(backend.copy_to_device(pages.page_of(first) + row * 4,
+                                                  reinterpret_cast<const std::byte*>(positions), run * 4));
+    first += run;
+    count -= run;
+    positions += run;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace foldkv

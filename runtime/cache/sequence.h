@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/cache/runtime.h"
+#include "runtime/cache/sequence_policy.h"
+#include "runtime/cache/sequence_storage.h"
+#include "runtime/calibration/calibrator.h"
+
+namespace foldkv {
+
+struct RebuildQuestion {
+  int64_t layer = 0;
+  backend::Side side = backend::Side::kKeys;
+  bool rotated = false;
+  int64_t first_token = 0;
+  int64_t token_count = 0;  // 0: all from first_token
+};
+
+// The cache of one sequence. Tokens are counted in the order of their positions:
+//
+//   grouped layers    | sinks (exact) | latents | recent and generated (exact) |
+//   other layers      | exact                                                  |
+//
+// Const functions may run concurrently; a sequence that is part of an open step belongs to the step.
+class Sequence {
+ public:
+  // Mismatch error when the profile is not for this model, unsupported error when a kernel is missing,
+  // budget error when the prepared data does not fit.
+  [[nodiscard]] static StatusOr<std::shared_ptr<Sequence>> create(std::shared_ptr<Runtime> runtime,
+                                                                  const std::shared_ptr<Model>& model,
+                                                                  const std::shared_ptr<const Profile>& profile,
+                                                                  const SequencePolicy& policy);
+  ~Sequence();
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+
+  // Encodes all that the policy allows. State error while a step is open.
+  [[nodiscard]] Status compress();
+  // Keys or values of one layer as attention sees them; output [tokens][key width], any format, host memory.
+  [[nodiscard]] Status rebuild(const RebuildQuestion& question, const MutableTensorView& output) const;
+  // Observed at every commit from now on; null detaches.
+  [[nodiscard]] Status attach(std::shared_ptr<Calibrator> calibrator);
+
+  [[nodiscard]] StatusOr<std::vector<int32_t>> positions() const;
+  [[nodiscard]] int64_t next_position() const { return next_position_; }
+  [[nodiscard]] const Model& model() const { return *model_->data.model; }
+  [[nodiscard]] const std::shared_ptr<const SharedModel>& shared_model() const { return model_; }
+  [[nodiscard]] const std::shared_ptr<const SharedProfile>& shared_profile() const { return profile_; }
+  [[nodiscard]] const SequencePolicy& policy() const { return policy_; }
+  [[nodiscard]] const SequenceStorage& storage() const { return storage_; }
+  [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+
+  // --- for steps
+  // One step (or call) at a time owns the sequence.
+  [[nodiscard]] bool try_acquire() { return !busy_.exchange(true); }
+  void release_ownership() { busy_.store(false); }
+  [[nodiscard]] SequenceStorage& storage() { return storage_; }
+  [[nodiscard]] bool prompt_open() const { return prompt_open_; }
+  [[nodiscard]] const std::shared_ptr<Calibrator>& calibrator() const { return calibrator_; }
+  void publish(const StorageChange& change, int64_t next_position, bool prompt_ends);
+
+  // --- views for the backend. token_count may reach beyond what is published.
+  [[nodiscard]] backend::ExactRegion exact_region(int64_t layer, int64_t token_count) const;
+  [[nodiscard]] backend::PositionRegion exact_positions(int64_t layer) const;
+  [[nodiscard]] backend::LatentRegion latent_region(int64_t group, int64_t token_count) const;
+  [[nodiscard]] backend::PositionRegion latent_positions() const;
+  // With layout null for a layer in no group.
+  [[nodiscard]] backend::LatentLayer latent_layer(int64_t layer) const;
+
+ private:
+  Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
+           std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy);
+
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<const SharedModel> model_;
+  std::shared_ptr<const SharedProfile> profile_;
+  SequencePolicy policy_;
+  SequenceStorage storage_;
+  std::shared_ptr<Calibrator> calibrator_;
+  int64_t next_position_ = 0;
+  bool prompt_open_ = true;
+  std::atomic<bool> busy_{false};
+};
+
+// Copies of position pages, slots [first, first + count).
+[[nodiscard]] Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
+                                    int32_t* positions);
+[[nodiscard]] Status write_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
+                                     const int32_t* positions);
+
+}  // namespace foldkv

@@ -1,0 +1,200 @@
+#include "runtime/cache/step.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/cache/encode_run.h"
+
+namespace foldkv {
+
+StatusOr<std::unique_ptr<Step>> Step::begin(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds,
+                                            const StepRules& rules) {
+  std::unique_ptr<Step> step(new Step(std::move(runtime), std::move(feeds), rules));
+  FOLDKV_RETURN_IF_ERROR(step->check_feeds());
+  FOLDKV_RETURN_IF_ERROR(step->acquire());
+  for (size_t index = 0; index < step->feeds_.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(step->check_positions(index));
+  }
+  step->plan_parts();
+  step->fill_positions();
+  FOLDKV_RETURN_IF_ERROR(step->reserve());
+  FOLDKV_RETURN_IF_ERROR(step->write_new_positions());
+  return step;
+}
+
+Step::Step(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds, const StepRules& rules)
+    : runtime_(std::move(runtime)), feeds_(std::move(feeds)), parts_(feeds_.size()), rules_(rules) {
+  attend_sequences_.reserve(feeds_.size());
+}
+
+Step::~Step() {
+  if (!committed_) drop();
+}
+
+Status Step::check_feeds() const {
+  if (feeds_.empty()) return argument_error("feed_count", "is 0, expected at least 1");
+  const Sequence& first = *feeds_.front().sequence;
+  int64_t rows = 0;
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const Feed& feed = feeds_[index];
+    const std::string name = absl::StrCat("feeds[", index, "]");
+    if (&feed.sequence->runtime() != runtime_.get()) {
+      return argument_error(name + ".sequence", "belongs to another runtime");
+    }
+    if (feed.sequence->shared_model() != first.shared_model()) {
+      return with_argument(mismatch_error("is a sequence of another model than feeds[0]"), name + ".sequence");
+    }
+    constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+    if (feed.token_count < 1 || feed.token_count > kLargest || (rows += feed.token_count) > kLargest) {
+      return argument_error(name + ".token_count",
+                            absl::StrCat("is ", feed.token_count, ", expected 1 or more, in all at most ", kLargest));
+    }
+  }
+  if (rules_.hidden_input && !first.model().has_weights()) {
+    return with_argument(state_error("hidden states need weights; none are bound for some layer"), "options.input");
+  }
+  if (rules_.projected_output && !first.model().has_output_weights()) {
+    return with_argument(state_error("a projected output needs output weights; none are bound for some layer"),
+                         "options.output");
+  }
+  return absl::OkStatus();
+}
+
+Status Step::check_positions(size_t index) const {
+  const Feed& feed = feeds_[index];
+  const int64_t next = feed.sequence->next_position();
+  const std::string name = absl::StrCat("feeds[", index, "].positions");
+  if (feed.positions.empty()) {
+    if (next + feed.token_count - 1 <= std::numeric_limits<int32_t>::max()) return absl::OkStatus();
+    return argument_error(name, absl::StrCat("would reach ", next + feed.token_count - 1, ", expected below 2^31"));
+  }
+  int64_t lowest = next;
+  for (size_t token = 0; token < feed.positions.size(); ++token) {
+    if (feed.positions[token] < lowest) {
+      return argument_error(name, absl::StrCat("[", token, "] is ", feed.positions[token],
+                                               ", expected ", lowest, " or more: positions rise"));
+    }
+    lowest = int64_t{feed.positions[token]} + 1;
+  }
+  return absl::OkStatus();
+}
+
+Status Step::acquire() {
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    if (!feeds_[index].sequence->try_acquire()) {
+      return with_argument(state_error("the sequence is part of an open step already, or appears twice"),
+                           absl::StrCat("feeds[", index, "].sequence"));
+    }
+    parts_[index].acquired = true;
+  }
+  return absl::OkStatus();
+}
+
+void Step::plan_parts() {
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const Feed& feed = feeds_[index];
+    const SequenceStorage& storage = feed.sequence->storage();
+    Part& part = parts_[index];
+    part.first_row = rows_;
+    part.change.new_tokens = feed.token_count;
+    rows_ += feed.token_count;
+    if (feed.continues || !storage.has_groups()) continue;
+    part.change.encoded_tokens =
+        encode_count(feed.sequence->policy(), {storage.grouped_exact_tokens() + feed.token_count,
+                                               storage.latent_tokens() > 0, feed.sequence->prompt_open()});
+  }
+}
+
+void Step::fill_positions() {
+  positions_.reserve(static_cast<size_t>(rows_));
+  for (const Feed& feed : feeds_) {
+    if (!feed.positions.empty()) {
+      positions_.insert(positions_.end(), feed.positions.begin(), feed.positions.end());
+      continue;
+    }
+    for (int64_t token = 0; token < feed.token_count; ++token) {
+      positions_.push_back(static_cast<int32_t>(feed.sequence->next_position() + token));
+    }
+  }
+}
+
+Status Step::reserve() {
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const Status status = feeds_[index].sequence->storage().reserve(runtime_->arena(), parts_[index].change);
+    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+    parts_[index].reserved = true;
+  }
+  return reserve_scratch();
+}
+
+Status Step::reserve_scratch() {
+  ScratchNeeds needs;
+  needs.hidden_input = rules_.hidden_input;
+  needs.projected_output = rules_.projected_output;
+  needs.rows = rows_;
+  needs.sequences = std::ssize(feeds_);
+  std::vector<const PreparedProfile*> profiles;
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const Sequence& sequence = *feeds_[index].sequence;
+    const PreparedProfile& profile = sequence.shared_profile()->data;
+    if (std::find(profiles.begin(), profiles.end(), &profile) == profiles.end()) profiles.push_back(&profile);
+    needs.total_tokens += sequence.storage().token_count() + feeds_[index].token_count;
+    if (parts_[index].change.encoded_tokens == 0) continue;
+    needs.commit_bytes = std::max(
+        needs.commit_bytes, encode_workspace(runtime_->backend(), profile, parts_[index].change.encoded_tokens));
+  }
+  FOLDKV_ASSIGN_OR_RETURN(products_, make_products(*runtime_, model(), needs));
+  plan_ = plan_scratch(*runtime_, feeds_.front().sequence->shared_model()->data, profiles, products_, needs);
+  FOLDKV_ASSIGN_OR_RETURN(scratch_, Block::allocate(runtime_->arena(), Role::kScratch, plan_.bytes));
+  return absl::OkStatus();
+}
+
+Status Step::write_new_positions() {
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    for (const ExactSet& set : feeds_[index].sequence->storage().sets()) {
+      FOLDKV_RETURN_IF_ERROR(write_positions(runtime_->backend(), set.positions, set.token_count,
+                                             feeds_[index].token_count,
+                                             positions_.data() + parts_[index].first_row));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Step::drop() {
+  scratch_.reset();
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    if (parts_[index].reserved) feeds_[index].sequence->storage().rollback(runtime_->arena());
+    if (parts_[index].acquired) feeds_[index].sequence->release_ownership();
+    parts_[index] = Part{};
+  }
+  runtime_->arena().give_back();
+}
+
+Status Step::commit() {
+  if (committed_) return with_argument(state_error("the step is committed already"), "step");
+  if (next_layer_ != model().layer_count()) {
+    return with_argument(state_error(absl::StrCat("layers up to ", next_layer_, " of ", model().layer_count(),
+                                                  " have been attended; all must be")),
+                         "step");
+  }
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    if (parts_[index].change.encoded_tokens == 0) continue;
+    const Status status = encode_run(*feeds_[index].sequence, parts_[index].change, scratch_.data());
+    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+  }
+  FOLDKV_RETURN_IF_ERROR(observe());
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    if (parts_[index].change.encoded_tokens == 0) continue;
+    FOLDKV_RETURN_IF_ERROR(close_gap(*feeds_[index].sequence, parts_[index].change));
+  }
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const int64_t last = parts_[index].first_row + feeds_[index].token_count - 1;
+    feeds_[index].sequence->publish(parts_[index].change, int64_t{positions_[static_cast<size_t>(last)]} + 1,
+                                    !feeds_[index].continues);
+  }
+  committed_ = true;
+  drop();
+  return absl::OkStatus();
+}
+
+}  // namespace foldkv

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/cache/runtime.h"
+
+namespace foldkv {
+
+// Rows that pass through projections and attention at once: scratch stays small however long the prompt is.
+inline constexpr int64_t kRowBlock = 512;
+
+// What the scratch of a step depends on.
+struct ScratchNeeds {
+  bool hidden_input = false;
+  bool projected_output = false;
+  int64_t rows = 0;           // new tokens of all sequences
+  int64_t sequences = 0;
+  int64_t total_tokens = 0;   // cached tokens of all sequences, the new ones included
+  int64_t commit_bytes = 0;   // workspace of compression at commit
+};
+
+// Offsets into one scratch block; row buffers hold kRowBlock rows at most.
+struct ScratchPlan {
+  int64_t block_rows = 0;
+  int64_t tail_rows = 0;  // rows of the last, shorter block; 0: none
+  int64_t hidden = 0;
+  int64_t query_raw = 0;
+  int64_t query = 0;
+  int64_t key = 0;
+  int64_t value = 0;
+  int64_t context = 0;
+  int64_t output = 0;
+  int64_t log_sum_exp = 0;
+  int64_t product_workspace = 0;
+  int64_t attend_workspace = 0;
+  int64_t bytes = 0;
+};
+
+// The products of a step, one for each shape that occurs in its layers.
+class ProductSet {
+ public:
+  [[nodiscard]] Status add(backend::Backend& backend, const backend::ProductShape& shape);
+  [[nodiscard]] backend::Product& find(const backend::ProductShape& shape) const;
+  [[nodiscard]] int64_t workspace_bytes() const;
+
+ private:
+  std::vector<std::pair<backend::ProductShape, std::unique_ptr<backend::Product>>> products_;
+};
+
+[[nodiscard]] backend::ProductShape product_shape(int64_t rows, const TensorView& weight, bool deterministic);
+
+// Makes the products (none without hidden input or projected output).
+[[nodiscard]] StatusOr<ProductSet> make_products(const Runtime& runtime, const Model& model, const ScratchNeeds& needs);
+
+// profiles: those of the step's sequences.
+[[nodiscard]] ScratchPlan plan_scratch(const Runtime& runtime, const PreparedModel& model,
+                                       const std::vector<const PreparedProfile*>& profiles, const ProductSet& products,
+                                       const ScratchNeeds& needs);
+
+}  // namespace foldkv

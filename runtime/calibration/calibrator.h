@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/interface/backend.h"
+#include "backends/interface/layout.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_view.h"
+#include "runtime/calibration/layer_groups.h"
+#include "runtime/calibration/moments.h"
+#include "runtime/calibration/solve_options.h"
+#include "runtime/model/model.h"
+#include "runtime/profile/profile.h"
+
+namespace foldkv {
+
+struct CalibratorOptions {
+  int32_t layers_per_group = 4;
+  std::vector<LayerGroup> groups;  // explicit groups instead
+  int32_t skip_tokens = 4;         // first tokens of every sample left out; 0: none
+};
+
+// Observes keys and values of sample text and solves for a profile.
+//
+// Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, and as much again for one group and thread
+// while solving. Threads: const functions may run at once, others by one thread at a time.
+// Errors: all input is checked before the first row is counted, so an error changes nothing. Only after a failure of
+// the backend the sums are no longer whole; every later call then returns that failure.
+class Calibrator {
+ public:
+  // Argument errors of make_layer_groups and check_layer_groups, and "skip_tokens".
+  [[nodiscard]] static StatusOr<std::shared_ptr<Calibrator>> create(std::shared_ptr<backend::Backend> backend,
+                                                                    std::shared_ptr<const Model> model,
+                                                                    const CalibratorOptions& options);
+
+  [[nodiscard]] const Model& model() const { return *model_; }
+  [[nodiscard]] const std::vector<LayerGroup>& groups() const { return groups_; }
+  [[nodiscard]] int32_t skip_tokens() const { return skip_tokens_; }
+  [[nodiscard]] int64_t sample_count() const { return sample_count_; }
+
+  // Keys (normed, before rotation) and values of all layers, host memory: views of [tokens, key width]. The tokens are
+  // [first_token, first_token + tokens) of a sample, of which those below skip_tokens are left out; a sample is counted
+  // with its token 0. Argument errors name "keys[3]" or "first_token"; numeric error for a number that is not finite.
+  [[nodiscard]] Status observe(std::span<const TensorView> keys, std::span<const TensorView> values,
+                               int64_t first_token);
+
+  // The same for one side of one group: rows [count][layers * key width]. Whoever uses this hands in the same tokens
+  // for both sides of every group; the sample is counted with the keys of group 0.
+  [[nodiscard]] Status observe_group(int64_t group, backend::Side side, const float* rows, int64_t count,
+                                     int64_t first_token);
+
+  // Adds the rows of other. Mismatch error when the models, groups or skip_tokens differ.
+  [[nodiscard]] Status merge(const Calibrator& other);
+
+  // Argument errors of check_solve_options; state error with fewer rows than coordinates or when not all sides of all
+  // groups have seen as many rows.
+  [[nodiscard]] StatusOr<Profile> solve(const SolveOptions& options) const;
+
+ private:
+  struct GroupMoments {
+    Moments keys;
+    Moments values;
+  };
+
+  Calibrator(std::shared_ptr<backend::Backend> backend, std::shared_ptr<const Model> model,
+             std::vector<LayerGroup> groups, int32_t skip_tokens);
+
+  [[nodiscard]] Moments& moments(size_t group, backend::Side side);
+  // Counts rows of a sample that are not skipped; a failure is kept.
+  [[nodiscard]] Status add_rows(Moments& moments, const float* rows, int64_t count, int64_t first_token);
+  [[nodiscard]] Status add_layers(size_t group, backend::Side side, std::span<const TensorView> layers,
+                                  int64_t first_token);
+  [[nodiscard]] Status check_solvable(const SolveOptions& options) const;
+  [[nodiscard]] Profile empty_profile(const SolveOptions& options) const;
+
+  std::shared_ptr<backend::Backend> backend_;
+  std::shared_ptr<const Model> model_;
+  std::vector<LayerGroup> groups_;
+  int32_t skip_tokens_;
+  std::vector<GroupMoments> moments_;  // of groups_
+  int64_t sample_count_ = 0;
+  RowSums scratch_;
+  std::vector<float> stacked_;  // rows of one block
+  Status failure_;              // of the backend
+};
+
+}  // namespace foldkv

@@ -1,0 +1,58 @@
+#include "runtime/calibration/solver.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "runtime/calibration/principal_directions.h"
+#include "runtime/calibration/scale_group_rotation.h"
+#include "runtime/profile/bands.h"
+
+namespace foldkv {
+namespace {
+
+std::vector<float> to_f32(const std::vector<double>& numbers) {
+  std::vector<float> result;
+  result.reserve(numbers.size());
+  for (double number : numbers) result.push_back(static_cast<float>(number));
+  return result;
+}
+
+}  // namespace
+
+std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int64_t key_width, int64_t stacked_width) {
+  std::vector<Band> bands = side == backend::Side::kKeys ? options.key_bands : options.value_bands;
+  if (bands.empty()) {
+    const int64_t width = options.latent_width == 0 ? key_width : options.latent_width;
+    bands.push_back({static_cast<int32_t>(std::min(width, stacked_width)), options.bits});
+  }
+  int64_t left = stacked_width;
+  for (Band& band : bands) {
+    band.width = static_cast<int32_t>(std::min<int64_t>(band.width, left));
+    left -= band.width;
+  }
+  std::erase_if(bands, [](const Band& band) { return band.width == 0; });
+  return bands;
+}
+
+StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const std::vector<Band>& bands,
+                                 const SolveOptions& options) {
+  if (moments.count() < moments.width()) {
+    return state_error(absl::StrCat("got ", moments.count(), " rows, expected ", moments.width(),
+                                    " or more, the coordinates of a row (layers * key width)"));
+  }
+  ProfileSide side;
+  side.bands = bands;
+  side.latent_width = width_of(bands);
+  FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.covariance(backend, options.centred));
+  FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,
+                          principal_directions(covariance.matrix, moments.width(), side.latent_width));
+  if (options.rotate) rotate_scale_groups(directions.basis, bands, options.scale_group);
+  side.basis = to_f32(directions.basis);
+  side.mean = to_f32(covariance.mean);
+  side.variances = std::move(directions.variances);
+  return side;
+}
+
+}  // namespace foldkv

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/interface/layout.h"
+#include "runtime/profile/profile.h"
+
+namespace foldkv {
+
+// Tokens of one latent page. 64 rows of any width keep every part of a page on a cache line.
+inline constexpr int64_t kLatentPageTokens = 64;
+
+// Codes and scales of one token and side; offsets within the page are left at zero.
+// Scale groups are runs of scale_group coordinates inside each band, the last of a band may be shorter.
+[[nodiscard]] backend::LatentPlane latent_plane(const std::vector<Band>& bands, int64_t scale_group);
+
+// The page of a layer group.
+[[nodiscard]] backend::LatentLayout latent_layout(const ProfileGroup& group);
+
+// Codes, scales and correction coefficients of one token.
+[[nodiscard]] int64_t latent_token_bytes(const backend::LatentLayout& layout);
+
+}  // namespace foldkv

@@ -1,0 +1,28 @@
+#include "runtime/memory/page_list.h"
+
+namespace foldkv {
+
+Status PageList::grow(Allocator& allocator, int64_t tokens) {
+  const int64_t needed = divide_up(tokens, page_tokens_);
+  const int64_t before = page_count();
+  if (needed > before) pages_.reserve(static_cast<size_t>(needed));
+  while (page_count() < needed) {
+    StatusOr<std::byte*> page = allocator.allocate(role_, page_bytes_);
+    if (!page.ok()) {
+      shrink(allocator, before * page_tokens_);
+      return page.status();
+    }
+    pages_.push_back(*page);
+  }
+  return absl::OkStatus();
+}
+
+void PageList::shrink(Allocator& allocator, int64_t tokens) {
+  const int64_t kept = divide_up(tokens, page_tokens_);
+  while (page_count() > kept) {
+    allocator.release(role_, pages_.back(), page_bytes_);
+    pages_.pop_back();
+  }
+}
+
+}  // namespace foldkv

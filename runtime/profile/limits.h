@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace foldkv {
+
+inline constexpr int32_t kMinBandBits = 2;  // of a band that is stored
+inline constexpr int32_t kMaxBandBits = 8;
+inline constexpr int32_t kMaxCorrectionIterations = 16;
+inline constexpr size_t kMaxMadeBy = 63;  // bytes
+
+}  // namespace foldkv

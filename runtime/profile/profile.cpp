@@ -1,0 +1,58 @@
+#include "runtime/profile/profile.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_format.h"
+#include "runtime/profile/profile_content.h"
+
+namespace foldkv {
+namespace {
+
+// Geometry first: it says more than two fingerprints do.
+Status check_group(const ProfileGroup& group, size_t index, const Model& model) {
+  const LayerRules& first = model.layer(group.layers[0]);
+  for (int32_t layer : group.layers) {
+    const LayerRules& rules = model.layer(layer);
+    if (rules.key_width() != group.key_width) {
+      return mismatch_error(absl::StrCat("layer ", layer, ": the profile has a key width (kv_heads * head_size) of ",
+                                         group.key_width, ", the model of ", rules.key_width()));
+    }
+    if (!rules.same_kind(first)) {
+      return mismatch_error(absl::StrCat("layers ", group.layers[0], " and ", layer, " share group ", index,
+                                         " of the profile but are of different kinds in the model (heads, head size, "
+                                         "rotation, window or key norm)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status finish_profile(Profile& profile) {
+  FOLDKV_RETURN_IF_ERROR(check_content(profile));
+  profile.fingerprint = content_fingerprint(profile);
+  return absl::OkStatus();
+}
+
+Status check_profile(const Profile& profile, const Model& model) {
+  if (profile.layer_count != model.layer_count()) {
+    return mismatch_error(absl::StrCat("the profile was made for a model of ", profile.layer_count,
+                                       " layers, this one has ", model.layer_count()));
+  }
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(check_group(profile.groups[index], index, model));
+  }
+  if (!profile.model_name.empty() && !model.name().empty() && profile.model_name != model.name()) {
+    return mismatch_error(absl::StrCat("the profile was made for the model \"", profile.model_name,
+                                       "\", this one is \"", model.name(), "\""));
+  }
+  if (profile.model_fingerprint != model.fingerprint()) {
+    return mismatch_error(absl::StrFormat(
+        "the key widths fit, but other rules of the model's layers (heads, rotation, window, scale, soft cap or norms) "
+        "differ: the profile's model has fingerprint %016x, this one %016x",
+        profile.model_fingerprint, model.fingerprint()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace foldkv

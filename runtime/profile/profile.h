@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/model/model.h"
+
+// What calibration learned of one model, in memory.
+namespace foldkv {
+
+// Adjacent latent coordinates stored with one bit width; 0: not stored (only at the end of a plane).
+struct Band {
+  int32_t width = 0;
+  int32_t bits = 0;
+
+  bool operator==(const Band&) const = default;
+};
+
+// One side (keys or values) of a layer group.
+struct ProfileSide {
+  int64_t latent_width = 0;
+  std::vector<float> basis;  // [layers * key_width][latent_width], orthonormal columns; rotated when the group says so
+  std::vector<float> mean;   // [layers * key_width]; zeros when uncentred
+  std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation
+  std::vector<Band> bands;   // widths sum to latent_width
+};
+
+// How the per-sequence correction of the rebuilt keys is found (methods.md 1.4).
+struct CorrectionRules {
+  int32_t rank = 0;  // 0: none
+  int32_t oversample = 0;
+  int32_t iterations = 0;
+  uint64_t seed = 0;
+
+  bool operator==(const CorrectionRules&) const = default;
+};
+
+struct ProfileGroup {
+  std::vector<int32_t> layers;  // rising
+  int64_t key_width = 0;        // of one layer
+  int32_t scale_group = 0;
+  bool rotated = false;         // Hadamard inside scale groups, folded into the bases
+  CorrectionRules correction;
+  ProfileSide keys;
+  ProfileSide values;
+
+  [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }
+};
+
+struct Profile {
+  uint64_t model_fingerprint = 0;
+  std::string model_name;
+  int32_t layer_count = 0;
+  bool centred = true;
+  int64_t calibration_tokens = 0;
+  int64_t calibration_samples = 0;
+  std::string made_by;
+  std::vector<ProfileGroup> groups;  // disjoint, in rising order of their first layer
+  uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
+};
+
+// Checks the whole content (shapes, bands, finite numbers, disjoint groups, layers in range) and sets the
+// fingerprint. Everything that makes a Profile ends with this.
+[[nodiscard]] Status finish_profile(Profile& profile);
+// Mismatch error that says what differs.
+[[nodiscard]] Status check_profile(const Profile& profile, const Model& model);
+
+}  // namespace foldkv

@@ -1,0 +1,155 @@
+#include "runtime/profile/profile_content.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/check_range.h"
+#include "runtime/base/fingerprint.h"
+#include "runtime/model/limits.h"
+#include "runtime/profile/bands.h"
+#include "runtime/profile/limits.h"
+
+namespace foldkv {
+namespace {
+
+constexpr char kFingerprintRules[] = "foldkv profile 1";
+
+template <typename Got, typename Expected>
+Status content_error(absl::string_view field, const Got& got, const Expected& expected) {
+  return argument_error(field, absl::StrCat(field, ": got ", got, ", expected ", expected));
+}
+
+// Exactly `expected` numbers, all finite.
+template <typename Number>
+Status check_numbers(absl::string_view field, const std::vector<Number>& numbers, int64_t expected) {
+  if (std::ssize(numbers) != expected) {
+    return content_error(field, absl::StrCat(numbers.size(), " numbers"), expected);
+  }
+  const auto bad = std::find_if(numbers.begin(), numbers.end(), [](Number number) { return !std::isfinite(number); });
+  if (bad == numbers.end()) return absl::OkStatus();
+  return content_error(absl::StrCat(field, "[", bad - numbers.begin(), "]"), *bad, "a finite number");
+}
+
+Status check_variances(absl::string_view field, const std::vector<double>& variances, int64_t stacked_width) {
+  FOLDKV_RETURN_IF_ERROR(check_numbers(field, variances, stacked_width));
+  for (size_t index = 0; index < variances.size(); ++index) {
+    if (variances[index] < 0.0) {
+      return content_error(absl::StrCat(field, "[", index, "]"), variances[index], "0 or more");
+    }
+    if (index > 0 && variances[index] > variances[index - 1]) {
+      return content_error(absl::StrCat(field, "[", index, "]"), variances[index],
+                           absl::StrCat(variances[index - 1], ", the one before, at most"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status check_plan(const std::string& field, const std::vector<Band>& bands, int64_t latent_width) {
+  FOLDKV_RETURN_IF_ERROR(check_bands(field, bands));
+  if (width_of(bands) == latent_width) return absl::OkStatus();
+  return content_error(field, absl::StrCat("widths that sum to ", width_of(bands)),
+                       absl::StrCat("latent_width, ", latent_width));
+}
+
+Status check_side(const std::string& field, const ProfileSide& side, int64_t stacked_width, bool centred) {
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".latent_width"), side.latent_width, 1, stacked_width));
+  FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".basis"), side.basis, stacked_width * side.latent_width));
+  FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".mean"), side.mean, stacked_width));
+  const auto shift = std::find_if(side.mean.begin(), side.mean.end(), [](float number) { return number != 0.0f; });
+  if (!centred && shift != side.mean.end()) {
+    return content_error(absl::StrCat(field, ".mean[", shift - side.mean.begin(), "]"), *shift,
+                         "0 in a profile that is not centred");
+  }
+  FOLDKV_RETURN_IF_ERROR(check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width));
+  return check_plan(absl::StrCat(field, ".bands"), side.bands, side.latent_width);
+}
+
+Status check_correction(const std::string& field, const CorrectionRules& rules, int64_t stacked_width) {
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".rank"), rules.rank, 0, stacked_width));
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".oversample"), rules.oversample, 0, kMaxWidth));
+  return check_range(absl::StrCat(field, ".iterations"), rules.iterations, 0, kMaxCorrectionIterations);
+}
+
+// Marks the group's layers as taken.
+Status check_layers(const std::string& field, const std::vector<int32_t>& layers, std::vector<bool>& taken) {
+  if (layers.empty()) return content_error(field, "none", "1 or more");
+  for (size_t index = 0; index < layers.size(); ++index) {
+    const std::string name = absl::StrCat(field, "[", index, "]");
+    FOLDKV_RETURN_IF_ERROR(check_range(name, layers[index], 0, std::ssize(taken) - 1));
+    if (index > 0 && layers[index] <= layers[index - 1]) {
+      return content_error(name, layers[index], absl::StrCat("more than ", layers[index - 1], ", the one before"));
+    }
+    if (taken[static_cast<size_t>(layers[index])]) {
+      return content_error(name, layers[index], "a layer that is in no other group");
+    }
+    taken[static_cast<size_t>(layers[index])] = true;
+  }
+  return absl::OkStatus();
+}
+
+Status check_group(const std::string& field, const ProfileGroup& group, bool centred, std::vector<bool>& taken) {
+  FOLDKV_RETURN_IF_ERROR(check_layers(absl::StrCat(field, ".layers"), group.layers, taken));
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".key_width"), group.key_width, 1,
+                                     kMaxWidth / static_cast<int64_t>(group.layers.size())));
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".scale_group"), group.scale_group, 1, kMaxWidth));
+  FOLDKV_RETURN_IF_ERROR(check_correction(absl::StrCat(field, ".correction"), group.correction, group.stacked_width()));
+  FOLDKV_RETURN_IF_ERROR(check_side(absl::StrCat(field, ".keys"), group.keys, group.stacked_width(), centred));
+  return check_side(absl::StrCat(field, ".values"), group.values, group.stacked_width(), centred);
+}
+
+void add_side(Fingerprint& fingerprint, const ProfileSide& side) {
+  fingerprint.add(side.latent_width).add(std::span<const float>(side.basis)).add(std::span<const float>(side.mean));
+  fingerprint.add(std::span<const double>(side.variances)).add(std::ssize(side.bands));
+  for (const Band& band : side.bands) fingerprint.add(int64_t{band.width}).add(int64_t{band.bits});
+}
+
+void add_group(Fingerprint& fingerprint, const ProfileGroup& group) {
+  fingerprint.add(std::ssize(group.layers));
+  for (int32_t layer : group.layers) fingerprint.add(int64_t{layer});
+  fingerprint.add(group.key_width).add(int64_t{group.scale_group}).add(int64_t{group.rotated});
+  const CorrectionRules& rules = group.correction;
+  fingerprint.add(int64_t{rules.rank}).add(int64_t{rules.oversample}).add(int64_t{rules.iterations}).add(rules.seed);
+  add_side(fingerprint, group.keys);
+  add_side(fingerprint, group.values);
+}
+
+}  // namespace
+
+Status check_content(const Profile& profile) {
+  FOLDKV_RETURN_IF_ERROR(check_range("layer_count", profile.layer_count, 1, kMaxLayers));
+  FOLDKV_RETURN_IF_ERROR(check_range("model_name", std::ssize(profile.model_name), 0, kMaxModelName));
+  FOLDKV_RETURN_IF_ERROR(check_range("made_by", std::ssize(profile.made_by), 0, kMaxMadeBy));
+  if (profile.calibration_tokens < 0)
+    return content_error("calibration_tokens", profile.calibration_tokens, "0 or more");
+  if (profile.calibration_samples < 0) {
+    return content_error("calibration_samples", profile.calibration_samples, "0 or more");
+  }
+  if (profile.groups.empty()) return content_error("groups", "none", "1 or more");
+  std::vector<bool> taken(static_cast<size_t>(profile.layer_count));
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    const std::string field = absl::StrCat("groups[", index, "]");
+    FOLDKV_RETURN_IF_ERROR(check_group(field, profile.groups[index], profile.centred, taken));
+    if (index > 0 && profile.groups[index].layers[0] < profile.groups[index - 1].layers[0]) {
+      return content_error(absl::StrCat(field, ".layers[0]"), profile.groups[index].layers[0],
+                           "more than the first layer of the group before");
+    }
+  }
+  return absl::OkStatus();
+}
+
+uint64_t content_fingerprint(const Profile& profile) {
+  Fingerprint fingerprint;
+  fingerprint.add(std::string(kFingerprintRules)).add(profile.model_fingerprint).add(profile.model_name);
+  fingerprint.add(int64_t{profile.layer_count}).add(int64_t{profile.centred});
+  fingerprint.add(profile.calibration_tokens).add(profile.calibration_samples).add(profile.made_by);
+  fingerprint.add(std::ssize(profile.groups));
+  for (const ProfileGroup& group : profile.groups) add_group(fingerprint, group);
+  return fingerprint.value();
+}
+
+}  // namespace foldkv

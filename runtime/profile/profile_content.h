@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/base/status.h"
+#include "runtime/profile/profile.h"
+
+namespace foldkv {
+
+// Argument error for the first thing in the profile that does not fit the rest, "groups[2].keys.basis" for example.
+[[nodiscard]] Status check_content(const Profile& profile);
+
+// Hash of all fields but `fingerprint`.
+[[nodiscard]] uint64_t content_fingerprint(const Profile& profile);
+
+}  // namespace foldkv

@@ -1,0 +1,184 @@
+#include "runtime/profile/profile_reader.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/fingerprint.h"
+#include "runtime/profile/profile_file.h"
+#include "runtime/profile/profile_generated.h"
+
+namespace foldkv {
+namespace {
+
+// The deepest path is root, plan, group plan, bands.
+constexpr flatbuffers::uoffset_t kMaxDepth = 8;
+// 7 for each group, of which there are 4096 at most. The bound also ends loops over tables that share a place.
+constexpr flatbuffers::uoffset_t kMaxTables = 1u << 16;
+
+uint64_t load_little_endian(const uint8_t* bytes) {
+  uint64_t value = 0;
+  for (size_t index = 0; index < sizeof value; ++index) value |= uint64_t{bytes[index]} << (8 * index);
+  return value;
+}
+
+// Checks what surrounds the FlatBuffer and returns its size.
+StatusOr<size_t> check_envelope(const uint8_t* bytes, size_t size) {
+  constexpr size_t kLeast =
+      profile_file::kIdentifierOffset + profile_file::kIdentifierBytes + profile_file::kTrailerBytes;
+  if (size < kLeast) {
+    return corrupt_error(absl::StrCat("not a profile: got ", size, " bytes, expected ", kLeast, " or more"));
+  }
+  if (std::memcmp(bytes + profile_file::kIdentifierOffset, file::ProfileIdentifier(), profile_file::kIdentifierBytes) !=
+      0) {
+    return corrupt_error(absl::StrCat("not a profile: the identifier ", file::ProfileIdentifier(), " is not at byte ",
+                                      profile_file::kIdentifierOffset));
+  }
+  const size_t buffer_size = size - profile_file::kTrailerBytes;
+  if (buffer_size % profile_file::kAlignment != 0 || buffer_size >= profile_file::kMaxBytes) {
+    return corrupt_error(absl::StrCat("the profile is not whole: no profile has ", size, " bytes"));
+  }
+  if (load_little_endian(bytes + buffer_size) != fingerprint_of_bytes(bytes, buffer_size)) {
+    return corrupt_error("the profile is not whole or has been changed: its checksum does not fit");
+  }
+  return buffer_size;
+}
+
+StatusOr<const file::Profile*> verify(const uint8_t* buffer, size_t size) {
+  flatbuffers::Verifier::Options options;
+  options.max_depth = kMaxDepth;
+  options.max_tables = kMaxTables;
+  flatbuffers::Verifier verifier(buffer, size, options);
+  if (!file::VerifyProfileBuffer(verifier)) return corrupt_error("the profile's tables or offsets are not valid");
+  const file::Profile* root = file::GetProfile(buffer);
+  if (root->version() < 1) return corrupt_error(absl::StrCat("got profile version ", root->version()));
+  if (root->version() > profile_file::kVersion) {
+    return version_error(absl::StrCat("got profile version ", root->version(), ", this library reads version ",
+                                      profile_file::kVersion, " at most"));
+  }
+  return root;
+}
+
+// The bytes of numbers that reading will take. Tables may share a place in the file, so that a small file can ask for
+// much memory; an honest one never asks for more than it has.
+uint64_t bytes_of_numbers(const file::Profile& root) {
+  uint64_t bytes = 0;
+  for (const file::Group* group : *root.groups()) {
+    bytes += uint64_t{group->layers()->size()} * sizeof(int32_t);
+    for (const file::Side* side : {group->keys(), group->values()}) {
+      bytes += uint64_t{side->basis()->size()} * sizeof(float) + uint64_t{side->mean()->size()} * sizeof(float);
+      bytes += uint64_t{side->variances()->size()} * sizeof(double);
+    }
+  }
+  for (const file::Plan* plan : *root.plans()) {
+    for (const file::GroupPlan* group : *plan->groups()) {
+      for (const file::Bands* bands : {group->keys(), group->values()}) {
+        bytes += (uint64_t{bands->widths()->size()} + bands->bits()->size()) * sizeof(int32_t);
+      }
+    }
+  }
+  return bytes;
+}
+
+template <typename Number>
+std::vector<Number> copy(const flatbuffers::Vector<Number>& source) {
+  return {source.begin(), source.end()};
+}
+
+std::string copy(const flatbuffers::String* source) { return source == nullptr ? std::string() : source->str(); }
+
+StatusOr<std::vector<Band>> read_bands(const file::Bands& source) {
+  if (source.widths()->size() != source.bits()->size()) {
+    return corrupt_error(
+        absl::StrCat("a plan has ", source.widths()->size(), " bands and the bits of ", source.bits()->size()));
+  }
+  std::vector<Band> bands;
+  for (flatbuffers::uoffset_t index = 0; index < source.widths()->size(); ++index) {
+    bands.push_back({source.widths()->Get(index), source.bits()->Get(index)});
+  }
+  return bands;
+}
+
+StatusOr<ProfileSide> read_side(const file::Side& source, const file::Bands& bands) {
+  ProfileSide side;
+  side.latent_width = source.latent_width();
+  side.basis = copy(*source.basis());
+  side.mean = copy(*source.mean());
+  side.variances = copy(*source.variances());
+  FOLDKV_ASSIGN_OR_RETURN(side.bands, read_bands(bands));
+  return side;
+}
+
+StatusOr<ProfileGroup> read_group(const file::Group& source, const file::GroupPlan& plan) {
+  ProfileGroup group;
+  group.layers = copy(*source.layers());
+  group.key_width = source.key_width();
+  group.scale_group = source.scale_group();
+  group.rotated = source.rotated();
+  if (const file::Correction* rules = source.correction()) {
+    group.correction = {rules->rank(), rules->oversample(), rules->iterations(), rules->seed()};
+  }
+  FOLDKV_ASSIGN_OR_RETURN(group.keys, read_side(*source.keys(), *plan.keys()));
+  FOLDKV_ASSIGN_OR_RETURN(group.values, read_side(*source.values(), *plan.values()));
+  return group;
+}
+
+StatusOr<const file::Plan*> find_plan(const file::Profile& root) {
+  if (root.plans()->size() != 1 || root.plans()->Get(0)->name()->str() != profile_file::kDefaultPlan) {
+    return corrupt_error(
+        absl::StrCat("got ", root.plans()->size(), " plans, expected one named ", profile_file::kDefaultPlan));
+  }
+  const file::Plan* plan = root.plans()->Get(0);
+  if (plan->groups()->size() != root.groups()->size()) {
+    return corrupt_error(
+        absl::StrCat("the plan is for ", plan->groups()->size(), " groups, the profile has ", root.groups()->size()));
+  }
+  return plan;
+}
+
+StatusOr<Profile> read_content(const file::Profile& root) {
+  FOLDKV_ASSIGN_OR_RETURN(const file::Plan* plan, find_plan(root));
+  Profile profile;
+  profile.model_fingerprint = root.model()->fingerprint();
+  profile.model_name = copy(root.model()->name());
+  profile.layer_count = root.model()->layer_count();
+  profile.centred = root.centred();
+  profile.calibration_tokens = root.provenance()->calibration_tokens();
+  profile.calibration_samples = root.provenance()->calibration_samples();
+  profile.made_by = copy(root.provenance()->made_by());
+  for (flatbuffers::uoffset_t index = 0; index < root.groups()->size(); ++index) {
+    FOLDKV_ASSIGN_OR_RETURN(ProfileGroup group, read_group(*root.groups()->Get(index), *plan->groups()->Get(index)));
+    profile.groups.push_back(std::move(group));
+  }
+  return profile;
+}
+
+}  // namespace
+
+StatusOr<Profile> read_profile(const void* bytes, size_t size) {
+  if (bytes == nullptr) return argument_error("bytes", "bytes: got NULL, expected a profile");
+  const auto* file_bytes = static_cast<const uint8_t*>(bytes);
+  FOLDKV_ASSIGN_OR_RETURN(const size_t buffer_size, check_envelope(file_bytes, size));
+  std::vector<uint64_t> aligned;
+  if (reinterpret_cast<uintptr_t>(file_bytes) % profile_file::kAlignment != 0) {
+    aligned.resize(buffer_size / sizeof(uint64_t));
+    std::memcpy(aligned.data(), file_bytes, buffer_size);
+    file_bytes = reinterpret_cast<const uint8_t*>(aligned.data());
+  }
+  FOLDKV_ASSIGN_OR_RETURN(const file::Profile* root, verify(file_bytes, buffer_size));
+  if (bytes_of_numbers(*root) > buffer_size) {
+    return corrupt_error("the profile's tables share numbers that belong to one of them");
+  }
+  FOLDKV_ASSIGN_OR_RETURN(Profile profile, read_content(*root));
+  if (const Status status = finish_profile(profile); !status.ok()) {
+    return corrupt_error(absl::StrCat("the profile contradicts itself: ", status.message()));
+  }
+  if (profile.fingerprint != root->fingerprint()) {
+    return corrupt_error("the profile's fingerprint does not fit its content");
+  }
+  return profile;
+}
+
+}  // namespace foldkv

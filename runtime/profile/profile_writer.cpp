@@ -1,0 +1,121 @@
+#include "runtime/profile/profile_writer.h"
+
+#include <cstddef>
+
+#include "runtime/base/fingerprint.h"
+#include "runtime/profile/profile_content.h"
+#include "runtime/profile/profile_file.h"
+#include "runtime/profile/profile_generated.h"
+
+namespace foldkv {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+template <typename Table>
+using TableVector = Offset<flatbuffers::Vector<Offset<Table>>>;
+
+// Bytes of all vectors of numbers, and room for the tables around them; the builder cannot report an overflow.
+size_t estimated_bytes(const Profile& profile) {
+  constexpr size_t kTableRoom = 1024;
+  size_t bytes = kTableRoom + profile.model_name.size() + profile.made_by.size();
+  for (const ProfileGroup& group : profile.groups) {
+    bytes += kTableRoom + group.layers.size() * sizeof(int32_t);
+    for (const ProfileSide* side : {&group.keys, &group.values}) {
+      bytes += side->basis.size() * sizeof(float) + side->mean.size() * sizeof(float);
+      bytes += side->variances.size() * sizeof(double) + side->bands.size() * sizeof(Band);
+    }
+  }
+  return bytes;
+}
+
+Offset<file::Side> write_side(FlatBufferBuilder& builder, const ProfileSide& side) {
+  const auto basis = builder.CreateVector(side.basis);
+  const auto mean = builder.CreateVector(side.mean);
+  const auto variances = builder.CreateVector(side.variances);
+  return file::CreateSide(builder, side.latent_width, basis, mean, variances);
+}
+
+Offset<file::Group> write_group(FlatBufferBuilder& builder, const ProfileGroup& group) {
+  const auto layers = builder.CreateVector(group.layers);
+  const CorrectionRules& rules = group.correction;
+  const auto correction = file::CreateCorrection(builder, rules.rank, rules.oversample, rules.iterations, rules.seed);
+  const auto keys = write_side(builder, group.keys);
+  const auto values = write_side(builder, group.values);
+  return file::CreateGroup(builder, layers, group.key_width, group.scale_group, group.rotated, correction, keys,
+                           values);
+}
+
+TableVector<file::Group> write_groups(FlatBufferBuilder& builder, const Profile& profile) {
+  std::vector<Offset<file::Group>> groups;
+  for (const ProfileGroup& group : profile.groups) groups.push_back(write_group(builder, group));
+  return builder.CreateVector(groups);
+}
+
+Offset<file::Bands> write_bands(FlatBufferBuilder& builder, const std::vector<Band>& bands) {
+  std::vector<int32_t> widths;
+  std::vector<int32_t> bits;
+  for (const Band& band : bands) {
+    widths.push_back(band.width);
+    bits.push_back(band.bits);
+  }
+  const auto width_vector = builder.CreateVector(widths);
+  const auto bits_vector = builder.CreateVector(bits);
+  return file::CreateBands(builder, width_vector, bits_vector);
+}
+
+Offset<file::Plan> write_plan(FlatBufferBuilder& builder, const Profile& profile) {
+  std::vector<Offset<file::GroupPlan>> groups;
+  for (const ProfileGroup& group : profile.groups) {
+    const auto keys = write_bands(builder, group.keys.bands);
+    const auto values = write_bands(builder, group.values.bands);
+    groups.push_back(file::CreateGroupPlan(builder, keys, values));
+  }
+  const auto name = builder.CreateString(profile_file::kDefaultPlan);
+  const auto group_vector = builder.CreateVector(groups);
+  return file::CreatePlan(builder, name, group_vector);
+}
+
+Offset<file::ModelIdentity> write_model(FlatBufferBuilder& builder, const Profile& profile) {
+  const auto name =
+      profile.model_name.empty() ? Offset<flatbuffers::String>() : builder.CreateString(profile.model_name);
+  return file::CreateModelIdentity(builder, profile.model_fingerprint, name, profile.layer_count);
+}
+
+void write_root(FlatBufferBuilder& builder, const Profile& profile) {
+  const auto model = write_model(builder, profile);
+  const auto made_by = builder.CreateString(profile.made_by);
+  const auto provenance =
+      file::CreateProvenance(builder, made_by, profile.calibration_tokens, profile.calibration_samples);
+  const auto groups = write_groups(builder, profile);
+  const auto plan = write_plan(builder, profile);
+  const auto plans = builder.CreateVector(&plan, 1);
+  const auto root = file::CreateProfile(builder, profile_file::kVersion, model, provenance, profile.centred, groups,
+                                        plans, profile.fingerprint);
+  file::FinishProfileBuffer(builder, root);
+}
+
+}  // namespace
+
+StatusOr<std::vector<uint8_t>> write_profile(const Profile& profile) {
+  if (profile.fingerprint != content_fingerprint(profile)) {
+    return internal_error("a profile was changed after it was finished");
+  }
+  const size_t room = estimated_bytes(profile);
+  if (room > profile_file::kMaxBytes - profile_file::kAlignment) {
+    return unsupported_error(absl::StrCat("the profile takes ", room, " bytes, a file holds ", profile_file::kMaxBytes,
+                                          " at most; use smaller latent widths"));
+  }
+  FlatBufferBuilder builder(room);
+  write_root(builder, profile);
+  std::vector<uint8_t> bytes(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+  while (bytes.size() % profile_file::kAlignment != 0) bytes.push_back(0);
+  const uint64_t checksum = fingerprint_of_bytes(bytes.data(), bytes.size());
+  for (size_t index = 0; index < profile_file::kTrailerBytes; ++index) {
+    bytes.push_back(static_cast<uint8_t>(checksum >> (8 * index)));
+  }
+  return bytes;
+}
+
+}  // namespace foldkv

@@ -1,0 +1,57 @@
+#include "samples/lab/linear.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <algorithm>
+
+// The product library runs on OpenMP's threads. Its own would compete with those of the pool and of FoldKV, so every
+// product runs on the thread that asks for it. (Declared here since a compiler's omp.h belongs to its own OpenMP.)
+extern "C" {
+int omp_get_max_threads(void);
+void omp_set_num_threads(int threads);
+}
+
+namespace foldkv_lab {
+namespace {
+
+class OneProductThread {
+ public:
+  OneProductThread() : threads_before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneProductThread() { omp_set_num_threads(threads_before_); }
+  OneProductThread(const OneProductThread&) = delete;
+  OneProductThread& operator=(const OneProductThread&) = delete;
+
+ private:
+  int threads_before_;
+};
+
+// Outputs per task: enough work to be worth a thread, whole vectors.
+int64_t outputs_per_task(const Matrix& weight, int64_t rows, int threads) {
+  constexpr int64_t kUnit = 16;
+  constexpr int64_t kSmallestWork = int64_t{1} << 17;
+  const int64_t work_per_output = weight.columns * rows;
+  const int64_t smallest = kSmallestWork / work_per_output + 1;
+  const int64_t even = (weight.rows + threads - 1) / threads;
+  return (std::max(smallest, even) + kUnit - 1) / kUnit * kUnit;
+}
+
+}  // namespace
+
+void linear(const Matrix& weight, const float* bias, const float* input, int64_t rows, float* output,
+            ThreadPool& threads) {
+  const int64_t outputs = weight.rows;
+  const int64_t step = outputs_per_task(weight, rows, threads.threads());
+  threads.parallel_for((outputs + step - 1) / step, [&](int64_t task) {
+    const OneProductThread one_thread;
+    const int64_t first = task * step;
+    const int64_t count = std::min(step, outputs - first);
+    // The product is added to what the output holds when there is a bias.
+    for (int64_t row = 0; bias != nullptr && row < rows; ++row) {
+      std::copy(bias + first, bias + first + count, output + row * outputs + first);
+    }
+    dnnl_sgemm('N', 'T', rows, count, weight.columns, 1.0f, input, weight.columns, weight.row(first), weight.columns,
+               bias != nullptr ? 1.0f : 0.0f, output + first, outputs);
+  });
+}
+
+}  // namespace foldkv_lab

@@ -1,0 +1,277 @@
+/*
+ * The layout of every public struct and the value of every enumerator, by name, as hosts in other languages wrote it
+ * down. A line here may be added, when a field is appended; it never changes. Fields are named as well as placed, since
+ * sizes alone miss a field that left while another came.
+ */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "foldkv/foldkv.h"
+
+#define STRUCT(type, size) _Static_assert(sizeof(type) == (size), "sizeof " #type " is not " #size)
+#define FIELD(type, field, offset, size)                                                                 \
+  _Static_assert(offsetof(type, field) == (offset), "offset of " #type "." #field " is not " #offset); \
+  _Static_assert(sizeof(((type*)0)->field) == (size), "size of " #type "." #field " is not " #size)
+#define VALUE(enumerator, value) _Static_assert((enumerator) == (value), #enumerator " is not " #value)
+
+_Static_assert(sizeof(void*) == 8 && sizeof(size_t) == 8, "these are the sizes of a 64-bit machine");
+_Static_assert(FOLDKV_ABI_VERSION == 1, "the layouts below are those of version 1");
+
+STRUCT(foldkv_error, 520);
+FIELD(foldkv_error, struct_size, 0, 4);
+FIELD(foldkv_error, status, 4, 4);
+FIELD(foldkv_error, native_code, 8, 4);
+FIELD(foldkv_error, argument, 12, 64);
+FIELD(foldkv_error, message, 76, 444);
+
+STRUCT(foldkv_backend_info, 264);
+FIELD(foldkv_backend_info, struct_size, 0, 4);
+FIELD(foldkv_backend_info, device_count, 4, 4);
+FIELD(foldkv_backend_info, name, 8, 32);
+FIELD(foldkv_backend_info, instruction_set, 40, 32);
+FIELD(foldkv_backend_info, description, 72, 192);
+
+STRUCT(foldkv_tensor, 88);
+FIELD(foldkv_tensor, data, 0, 8);
+FIELD(foldkv_tensor, dtype, 8, 4);
+FIELD(foldkv_tensor, device, 12, 4);
+FIELD(foldkv_tensor, rank, 16, 4);
+FIELD(foldkv_tensor, reserved, 20, 4);
+FIELD(foldkv_tensor, shape, 24, 32);
+FIELD(foldkv_tensor, strides, 56, 32);
+
+STRUCT(foldkv_runtime_options, 56);
+FIELD(foldkv_runtime_options, struct_size, 0, 4);
+FIELD(foldkv_runtime_options, device, 4, 4);
+FIELD(foldkv_runtime_options, backend, 8, 8);
+FIELD(foldkv_runtime_options, budget_bytes, 16, 8);
+FIELD(foldkv_runtime_options, threads, 24, 4);
+FIELD(foldkv_runtime_options, deterministic, 28, 4);
+FIELD(foldkv_runtime_options, instruction_set, 32, 8);
+FIELD(foldkv_runtime_options, parallel_for, 40, 8);
+FIELD(foldkv_runtime_options, parallel_for_context, 48, 8);
+
+STRUCT(foldkv_ledger, 72);
+FIELD(foldkv_ledger, struct_size, 0, 4);
+FIELD(foldkv_ledger, reserved, 4, 4);
+FIELD(foldkv_ledger, exact, 8, 8);
+FIELD(foldkv_ledger, latent, 16, 8);
+FIELD(foldkv_ledger, correction, 24, 8);
+FIELD(foldkv_ledger, mean, 32, 8);
+FIELD(foldkv_ledger, positions, 40, 8);
+FIELD(foldkv_ledger, profile, 48, 8);
+FIELD(foldkv_ledger, model, 56, 8);
+FIELD(foldkv_ledger, scratch, 64, 8);
+
+STRUCT(foldkv_runtime_stats, 192);
+FIELD(foldkv_runtime_stats, struct_size, 0, 4);
+FIELD(foldkv_runtime_stats, threads, 4, 4);
+FIELD(foldkv_runtime_stats, budget_bytes, 8, 8);
+FIELD(foldkv_runtime_stats, used_bytes, 16, 8);
+FIELD(foldkv_runtime_stats, peak_bytes, 24, 8);
+FIELD(foldkv_runtime_stats, resident_bytes, 32, 8);
+FIELD(foldkv_runtime_stats, largest_free_bytes, 40, 8);
+FIELD(foldkv_runtime_stats, ledger, 48, 72);
+FIELD(foldkv_runtime_stats, backend, 120, 32);
+FIELD(foldkv_runtime_stats, instruction_set, 152, 32);
+FIELD(foldkv_runtime_stats, sequence_count, 184, 8);
+
+STRUCT(foldkv_rotation, 32);
+FIELD(foldkv_rotation, struct_size, 0, 4);
+FIELD(foldkv_rotation, pairing, 4, 4);
+FIELD(foldkv_rotation, inverse_frequencies, 8, 8);
+FIELD(foldkv_rotation, frequency_count, 16, 4);
+FIELD(foldkv_rotation, reserved, 20, 4);
+FIELD(foldkv_rotation, scale, 24, 8);
+
+STRUCT(foldkv_layer, 72);
+FIELD(foldkv_layer, struct_size, 0, 4);
+FIELD(foldkv_layer, query_heads, 4, 4);
+FIELD(foldkv_layer, kv_heads, 8, 4);
+FIELD(foldkv_layer, head_size, 12, 4);
+FIELD(foldkv_layer, rotation, 16, 8);
+FIELD(foldkv_layer, window, 24, 8);
+FIELD(foldkv_layer, attention_scale, 32, 8);
+FIELD(foldkv_layer, soft_cap, 40, 8);
+FIELD(foldkv_layer, query_norm, 48, 8);
+FIELD(foldkv_layer, key_norm, 56, 8);
+FIELD(foldkv_layer, norm_epsilon, 64, 8);
+
+STRUCT(foldkv_model_options, 32);
+FIELD(foldkv_model_options, struct_size, 0, 4);
+FIELD(foldkv_model_options, layer_count, 4, 4);
+FIELD(foldkv_model_options, layers, 8, 8);
+FIELD(foldkv_model_options, hidden_size, 16, 8);
+FIELD(foldkv_model_options, name, 24, 8);
+
+STRUCT(foldkv_layer_weights, 712);
+FIELD(foldkv_layer_weights, struct_size, 0, 4);
+FIELD(foldkv_layer_weights, reserved, 4, 4);
+FIELD(foldkv_layer_weights, query, 8, 88);
+FIELD(foldkv_layer_weights, key, 96, 88);
+FIELD(foldkv_layer_weights, value, 184, 88);
+FIELD(foldkv_layer_weights, output, 272, 88);
+FIELD(foldkv_layer_weights, query_bias, 360, 88);
+FIELD(foldkv_layer_weights, key_bias, 448, 88);
+FIELD(foldkv_layer_weights, value_bias, 536, 88);
+FIELD(foldkv_layer_weights, output_bias, 624, 88);
+
+STRUCT(foldkv_profile_info, 240);
+FIELD(foldkv_profile_info, struct_size, 0, 4);
+FIELD(foldkv_profile_info, layer_count, 4, 4);
+FIELD(foldkv_profile_info, group_count, 8, 4);
+FIELD(foldkv_profile_info, centred, 12, 4);
+FIELD(foldkv_profile_info, model_fingerprint, 16, 8);
+FIELD(foldkv_profile_info, fingerprint, 24, 8);
+FIELD(foldkv_profile_info, calibration_tokens, 32, 8);
+FIELD(foldkv_profile_info, calibration_samples, 40, 8);
+FIELD(foldkv_profile_info, model_name, 48, 128);
+FIELD(foldkv_profile_info, made_by, 176, 64);
+
+STRUCT(foldkv_group_info, 56);
+FIELD(foldkv_group_info, struct_size, 0, 4);
+FIELD(foldkv_group_info, layer_count, 4, 4);
+FIELD(foldkv_group_info, key_width, 8, 4);
+FIELD(foldkv_group_info, key_latent_width, 12, 4);
+FIELD(foldkv_group_info, value_latent_width, 16, 4);
+FIELD(foldkv_group_info, key_band_count, 20, 4);
+FIELD(foldkv_group_info, value_band_count, 24, 4);
+FIELD(foldkv_group_info, scale_group, 28, 4);
+FIELD(foldkv_group_info, rotated, 32, 4);
+FIELD(foldkv_group_info, correction_rank, 36, 4);
+FIELD(foldkv_group_info, bytes_per_token, 40, 8);
+FIELD(foldkv_group_info, bytes_per_sequence, 48, 8);
+
+STRUCT(foldkv_band, 8);
+FIELD(foldkv_band, width, 0, 4);
+FIELD(foldkv_band, bits, 4, 4);
+
+STRUCT(foldkv_layer_group, 16);
+FIELD(foldkv_layer_group, struct_size, 0, 4);
+FIELD(foldkv_layer_group, layer_count, 4, 4);
+FIELD(foldkv_layer_group, layers, 8, 8);
+
+STRUCT(foldkv_calibrator_options, 24);
+FIELD(foldkv_calibrator_options, struct_size, 0, 4);
+FIELD(foldkv_calibrator_options, layers_per_group, 4, 4);
+FIELD(foldkv_calibrator_options, groups, 8, 8);
+FIELD(foldkv_calibrator_options, group_count, 16, 4);
+FIELD(foldkv_calibrator_options, skip_tokens, 20, 4);
+
+STRUCT(foldkv_solve_options, 72);
+FIELD(foldkv_solve_options, struct_size, 0, 4);
+FIELD(foldkv_solve_options, latent_width, 4, 4);
+FIELD(foldkv_solve_options, bits, 8, 4);
+FIELD(foldkv_solve_options, scale_group, 12, 4);
+FIELD(foldkv_solve_options, rotate, 16, 4);
+FIELD(foldkv_solve_options, uncentred, 20, 4);
+FIELD(foldkv_solve_options, key_bands, 24, 8);
+FIELD(foldkv_solve_options, value_bands, 32, 8);
+FIELD(foldkv_solve_options, key_band_count, 40, 4);
+FIELD(foldkv_solve_options, value_band_count, 44, 4);
+FIELD(foldkv_solve_options, correction_rank, 48, 4);
+FIELD(foldkv_solve_options, correction_oversample, 52, 4);
+FIELD(foldkv_solve_options, correction_iterations, 56, 4);
+FIELD(foldkv_solve_options, reserved, 60, 4);
+FIELD(foldkv_solve_options, seed, 64, 8);
+
+STRUCT(foldkv_sequence_options, 24);
+FIELD(foldkv_sequence_options, struct_size, 0, 4);
+FIELD(foldkv_sequence_options, dtype, 4, 4);
+FIELD(foldkv_sequence_options, sink_tokens, 8, 4);
+FIELD(foldkv_sequence_options, recent_tokens, 12, 4);
+FIELD(foldkv_sequence_options, fold_tokens, 16, 4);
+FIELD(foldkv_sequence_options, mean, 20, 4);
+
+STRUCT(foldkv_estimate, 32);
+FIELD(foldkv_estimate, struct_size, 0, 4);
+FIELD(foldkv_estimate, reserved, 4, 4);
+FIELD(foldkv_estimate, sequence_bytes, 8, 8);
+FIELD(foldkv_estimate, shared_bytes, 16, 8);
+FIELD(foldkv_estimate, peak_bytes, 24, 8);
+
+STRUCT(foldkv_sequence_stats, 152);
+FIELD(foldkv_sequence_stats, struct_size, 0, 4);
+FIELD(foldkv_sequence_stats, exact_layers, 4, 4);
+FIELD(foldkv_sequence_stats, tokens, 8, 8);
+FIELD(foldkv_sequence_stats, exact_tokens, 16, 8);
+FIELD(foldkv_sequence_stats, latent_tokens, 24, 8);
+FIELD(foldkv_sequence_stats, next_position, 32, 8);
+FIELD(foldkv_sequence_stats, bytes, 40, 8);
+FIELD(foldkv_sequence_stats, full_cache_bytes, 48, 8);
+FIELD(foldkv_sequence_stats, latent_token_bytes, 56, 8);
+FIELD(foldkv_sequence_stats, full_token_bytes, 64, 8);
+FIELD(foldkv_sequence_stats, grouped_token_bytes, 72, 8);
+FIELD(foldkv_sequence_stats, ledger, 80, 72);
+
+STRUCT(foldkv_rebuild_options, 32);
+FIELD(foldkv_rebuild_options, struct_size, 0, 4);
+FIELD(foldkv_rebuild_options, layer, 4, 4);
+FIELD(foldkv_rebuild_options, side, 8, 4);
+FIELD(foldkv_rebuild_options, rotated, 12, 4);
+FIELD(foldkv_rebuild_options, first_token, 16, 8);
+FIELD(foldkv_rebuild_options, token_count, 24, 8);
+
+STRUCT(foldkv_feed, 32);
+FIELD(foldkv_feed, struct_size, 0, 4);
+FIELD(foldkv_feed, flags, 4, 4);
+FIELD(foldkv_feed, sequence, 8, 8);
+FIELD(foldkv_feed, token_count, 16, 8);
+FIELD(foldkv_feed, positions, 24, 8);
+
+STRUCT(foldkv_step_options, 16);
+FIELD(foldkv_step_options, struct_size, 0, 4);
+FIELD(foldkv_step_options, input, 4, 4);
+FIELD(foldkv_step_options, output, 8, 4);
+FIELD(foldkv_step_options, reserved, 12, 4);
+
+STRUCT(foldkv_attend, 544);
+FIELD(foldkv_attend, struct_size, 0, 4);
+FIELD(foldkv_attend, reserved, 4, 4);
+FIELD(foldkv_attend, hidden, 8, 88);
+FIELD(foldkv_attend, query, 96, 88);
+FIELD(foldkv_attend, key, 184, 88);
+FIELD(foldkv_attend, value, 272, 88);
+FIELD(foldkv_attend, output, 360, 88);
+FIELD(foldkv_attend, log_sum_exp, 448, 88);
+FIELD(foldkv_attend, stream, 536, 8);
+
+VALUE(FOLDKV_OK, 0);
+VALUE(FOLDKV_E_ARGUMENT, 1);
+VALUE(FOLDKV_E_VERSION, 2);
+VALUE(FOLDKV_E_BUDGET, 3);
+VALUE(FOLDKV_E_MEMORY, 4);
+VALUE(FOLDKV_E_UNSUPPORTED, 5);
+VALUE(FOLDKV_E_STATE, 6);
+VALUE(FOLDKV_E_MISMATCH, 7);
+VALUE(FOLDKV_E_CORRUPT, 8);
+VALUE(FOLDKV_E_NUMERIC, 9);
+VALUE(FOLDKV_E_BACKEND, 10);
+VALUE(FOLDKV_E_INTERNAL, 11);
+
+VALUE(FOLDKV_F32, 1);
+VALUE(FOLDKV_F16, 2);
+VALUE(FOLDKV_BF16, 3);
+
+VALUE(FOLDKV_HOST, 0);
+VALUE(FOLDKV_DEVICE, 1);
+
+VALUE(FOLDKV_PAIRING_HALF_SPLIT, 1);
+VALUE(FOLDKV_PAIRING_INTERLEAVED, 2);
+
+VALUE(FOLDKV_KEYS, 0);
+VALUE(FOLDKV_VALUES, 1);
+
+VALUE(FOLDKV_MEAN_DEFAULT, 0);
+VALUE(FOLDKV_MEAN_SEQUENCE, 1);
+VALUE(FOLDKV_MEAN_PROFILE, 2);
+
+VALUE(FOLDKV_FEED_CONTINUES, 1);
+
+VALUE(FOLDKV_INPUT_DEFAULT, 0);
+VALUE(FOLDKV_INPUT_HIDDEN, 1);
+VALUE(FOLDKV_INPUT_QKV, 2);
+
+VALUE(FOLDKV_OUTPUT_DEFAULT, 0);
+VALUE(FOLDKV_OUTPUT_CONTEXT, 1);
+VALUE(FOLDKV_OUTPUT_PROJECTED, 2);
