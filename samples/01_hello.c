@@ -11,7 +11,15 @@
 
 #include "course.h"
 
-enum { LAYERS = 2, QUERY_HEADS = 4, KV_HEADS = 2, HEAD_SIZE = 8, PROMPT = 6, GENERATED = 3, TOKENS = PROMPT + GENERATED };
+enum {
+  LAYERS = 2,
+  QUERY_HEADS = 4,
+  KV_HEADS = 2,
+  HEAD_SIZE = 8,
+  PROMPT = 6,
+  GENERATED = 3,
+  TOKENS = PROMPT + GENERATED
+};
 static const double frequencies[HEAD_SIZE / 2] = {1.0, 0.1, 0.01, 0.001};
 
 static float query[LAYERS][TOKENS][QUERY_HEADS][HEAD_SIZE];
@@ -75,7 +83,8 @@ static void attend_by_hand(int layer, int query_head, float* result) {
   for (int token = 0; token < TOKENS; ++token) {
     double score = 0.0;
     for (int i = 0; i < HEAD_SIZE; ++i) {
-      score += turned(query[layer][TOKENS - 1][query_head], i, TOKENS - 1) * turned(key[layer][token][kv_head], i, token);
+      score +=
+          turned(query[layer][TOKENS - 1][query_head], i, TOKENS - 1) * turned(key[layer][token][kv_head], i, token);
     }
     weights[token] = exp(score / sqrt((double)HEAD_SIZE));
     sum += weights[token];
@@ -89,7 +98,7 @@ static void attend_by_hand(int layer, int query_head, float* result) {
 
 int main(void) {
   foldkv_error error = FOLDKV_INIT(foldkv_error);
-  printf("foldkv %s (%s)\n", foldkv_version(), foldkv_build_info());
+  printf("%s\n", foldkv_build_info());
   for (int32_t index = 0; index < foldkv_backend_count(); ++index) {
     foldkv_backend_info info = FOLDKV_INIT(foldkv_backend_info);
     MUST(foldkv_backend_get(index, &info, &error));

@@ -9,7 +9,8 @@
  */
 #include "course.h"
 
-enum { HIDDEN = 24, QUERY_HEADS = 4, KV_HEADS = 2, HEAD_SIZE = 8, Q = QUERY_HEADS * HEAD_SIZE, P = KV_HEADS * HEAD_SIZE, TOKENS = 10 };
+enum { HIDDEN = 24, QUERY_HEADS = 4, KV_HEADS = 2, HEAD_SIZE = 8, TOKENS = 10 };
+enum { Q = QUERY_HEADS * HEAD_SIZE, P = KV_HEADS * HEAD_SIZE };
 static const double frequencies[HEAD_SIZE / 2] = {1.0, 0.1, 0.01, 0.001};
 
 /* As engines store them: [out, in], y = x * weight^T + bias. */
@@ -90,7 +91,6 @@ static int64_t token_count(const foldkv_sequence* sequence) {
 }
 
 int main(void) {
-  foldkv_error error = FOLDKV_INIT(foldkv_error);
   fill_with_noise(&query_weight[0][0], Q * HIDDEN, 1);
   fill_with_noise(&key_weight[0][0], P * HIDDEN, 2);
   fill_with_noise(&value_weight[0][0], P * HIDDEN, 3);
@@ -98,10 +98,7 @@ int main(void) {
   fill_with_noise(key_bias, P, 5);
   fill_with_noise(&hidden[0][0], TOKENS * HIDDEN, 6);
 
-  foldkv_runtime_options runtime_options = FOLDKV_INIT(foldkv_runtime_options);
-  runtime_options.budget_bytes = 16u << 20;
-  foldkv_runtime* runtime = NULL;
-  MUST(foldkv_runtime_create(&runtime_options, &runtime, &error));
+  foldkv_runtime* runtime = make_runtime(16u << 20, 0);
 
   /* By hidden states: in comes what the layer's input norm gave, out comes what is added to the residual. */
   foldkv_model* model = make_model(1);

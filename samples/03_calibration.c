@@ -9,21 +9,21 @@
  */
 #include "course.h"
 
-enum { LAYERS = 4, KV_HEADS = 2, HEAD_SIZE = 16, P = KV_HEADS * HEAD_SIZE, HIDDEN_CAUSES = 24, SAMPLE = 512, PROMPT = 300 };
+enum { LAYERS = 4, KV_HEADS = 2, HEAD_SIZE = 16, P = KV_HEADS * HEAD_SIZE, CAUSES = 24, SAMPLE = 512, PROMPT = 300 };
 
-static float mixing[2][LAYERS][P][HIDDEN_CAUSES], means[2][LAYERS][P];
+static float mixing[2][LAYERS][P][CAUSES], means[2][LAYERS][P];
 static float keys[LAYERS][SAMPLE][P], values[LAYERS][SAMPLE][P];
 
 /* Keys and values of `count` tokens of a "text": every layer sees the same causes, mixed in its own way. */
 static void invent_text(int64_t count, uint64_t text) {
   for (int64_t token = 0; token < count; ++token) {
-    float causes[2][HIDDEN_CAUSES];
-    for (int i = 0; i < 2 * HIDDEN_CAUSES; ++i) causes[i / HIDDEN_CAUSES][i % HIDDEN_CAUSES] = noise(&text);
+    float causes[2][CAUSES];
+    for (int i = 0; i < 2 * CAUSES; ++i) causes[i / CAUSES][i % CAUSES] = noise(&text);
     for (int layer = 0; layer < LAYERS; ++layer) {
       for (int i = 0; i < P; ++i) {
         float key = means[0][layer][i] + 0.01f * noise(&text), value = means[1][layer][i] + 0.01f * noise(&text);
-        for (int c = 0; c < HIDDEN_CAUSES; ++c) key += mixing[0][layer][i][c] * causes[0][c];
-        for (int c = 0; c < HIDDEN_CAUSES; ++c) value += mixing[1][layer][i][c] * causes[1][c];
+        for (int c = 0; c < CAUSES; ++c) key += mixing[0][layer][i][c] * causes[0][c];
+        for (int c = 0; c < CAUSES; ++c) value += mixing[1][layer][i][c] * causes[1][c];
         keys[layer][token][i] = key;
         values[layer][token][i] = value;
       }
@@ -91,10 +91,7 @@ int main(void) {
   foldkv_error error = FOLDKV_INIT(foldkv_error);
   fill_with_noise(&mixing[0][0][0][0], sizeof mixing / sizeof(float), 10);
   fill_with_noise(&means[0][0][0], sizeof means / sizeof(float), 11);
-  foldkv_runtime_options runtime_options = FOLDKV_INIT(foldkv_runtime_options);
-  runtime_options.budget_bytes = 16u << 20;
-  foldkv_runtime* runtime = NULL;
-  MUST(foldkv_runtime_create(&runtime_options, &runtime, &error));
+  foldkv_runtime* runtime = make_runtime(16u << 20, 0);
   foldkv_model* model = make_model();
 
   static unsigned char file[1 << 20];

@@ -26,16 +26,6 @@ static foldkv_model* make_model(void) {
   return model;
 }
 
-static foldkv_runtime* make_runtime(uint64_t budget_bytes) {
-  foldkv_error error = FOLDKV_INIT(foldkv_error);
-  foldkv_runtime_options options = FOLDKV_INIT(foldkv_runtime_options);
-  foldkv_runtime* runtime = NULL;
-  options.budget_bytes = budget_bytes;
-  options.threads = 1;
-  MUST(foldkv_runtime_create(&options, &runtime, &error));
-  return runtime;
-}
-
 /* Feeds `count` tokens, or says why not. */
 static foldkv_status feed_tokens(foldkv_runtime* runtime, foldkv_sequence* sequence, int64_t count, foldkv_error* why) {
   foldkv_error error = FOLDKV_INIT(foldkv_error);
@@ -73,7 +63,7 @@ static foldkv_sequence_stats sequence_stats(const foldkv_sequence* sequence) {
 /* Said before, used afterwards. */
 static uint64_t estimate_and_run(const foldkv_model* model) {
   foldkv_error error = FOLDKV_INIT(foldkv_error);
-  foldkv_runtime* runtime = make_runtime(64u << 20);
+  foldkv_runtime* runtime = make_runtime(64u << 20, 1);
   foldkv_sequence* sequence = NULL;
   foldkv_estimate estimate = FOLDKV_INIT(foldkv_estimate);
   MUST(foldkv_sequence_estimate(runtime, model, NULL, NULL, NULL, PROMPT, GENERATED, &estimate, &error));
@@ -84,8 +74,8 @@ static uint64_t estimate_and_run(const foldkv_model* model) {
   const uint64_t held = sequence_stats(sequence).bytes, peak = runtime_stats(runtime).peak_bytes;
   printf("held:    estimated %llu, used %llu bytes\n", (unsigned long long)estimate.sequence_bytes,
          (unsigned long long)held);
-  printf("at peak: estimated %llu, used %llu bytes\n", (unsigned long long)(estimate.peak_bytes + estimate.shared_bytes),
-         (unsigned long long)peak);
+  printf("at peak: estimated %llu, used %llu bytes\n",
+         (unsigned long long)(estimate.peak_bytes + estimate.shared_bytes), (unsigned long long)peak);
   CHECK(estimate.sequence_bytes == held);
   CHECK(estimate.peak_bytes + estimate.shared_bytes == peak);
   foldkv_sequence_release(sequence);
@@ -102,7 +92,7 @@ int main(void) {
   const uint64_t budget = estimate_and_run(model) * 2;
 
   /* Two conversations share one budget. The first one grows until a step is refused. */
-  foldkv_runtime* runtime = make_runtime(budget);
+  foldkv_runtime* runtime = make_runtime(budget, 1);
   foldkv_sequence *greedy = NULL, *modest = NULL;
   MUST(foldkv_sequence_create(runtime, model, NULL, NULL, &greedy, &error));
   MUST(foldkv_sequence_create(runtime, model, NULL, NULL, &modest, &error));

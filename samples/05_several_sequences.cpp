@@ -103,7 +103,7 @@ void run_step(foldkv::Runtime& runtime, const std::vector<Part>& parts) {
   CHECK(step.commit().ok());
 }
 
-foldkv::Runtime make_runtime(int32_t threads) {
+foldkv::Runtime new_runtime(int32_t threads) {
   return value_of(foldkv::Runtime::create({.budget_bytes = 32u << 20, .threads = threads}));
 }
 
@@ -118,17 +118,18 @@ int main() {
   Conversation long_one(100, 90), short_one(200, 12), late_one(300, 40);
 
   // Together, on two threads: the long one starts; the short one joins; the late one's prompt comes with their tokens.
-  foldkv::Runtime runtime = make_runtime(2);
+  foldkv::Runtime runtime = new_runtime(2);
   auto a = make_sequence(runtime, model), b = make_sequence(runtime, model), c = make_sequence(runtime, model);
   run_step(runtime, {{&long_one, &a, 0, 88}});
   run_step(runtime, {{&long_one, &a, 88, 1}, {&short_one, &b, 0, 11}});
   run_step(runtime, {{&long_one, &a, 89, 1}, {&short_one, &b, 11, 1}, {&late_one, &c, 0, 40}});
-  std::printf("together: %lld sequences hold %llu bytes\n", static_cast<long long>(value_of(runtime.stats()).sequence_count),
+  std::printf("together: %lld sequences hold %llu bytes\n",
+              static_cast<long long>(value_of(runtime.stats()).sequence_count),
               static_cast<unsigned long long>(value_of(runtime.stats()).used_bytes));
   CHECK(value_of(a.stats()).tokens == 90 && value_of(b.stats()).tokens == 12 && value_of(c.stats()).tokens == 40);
 
   // Alone, on one thread, in other pieces.
-  foldkv::Runtime lone_runtime = make_runtime(1);
+  foldkv::Runtime lone_runtime = new_runtime(1);
   for (Conversation* conversation : {&long_one, &short_one, &late_one}) {
     Conversation again = *conversation;
     for (auto& output : again.output) output.clear();

@@ -30,6 +30,21 @@ static inline void course_check(int holds, const char* condition, const char* fi
   exit(1);
 }
 
+/* A runtime of the default backend (sample 1 makes one by hand). threads 0: one for each core. */
+static inline foldkv_runtime* make_runtime(uint64_t budget_bytes, int32_t threads) {
+  foldkv_error error;
+  foldkv_runtime_options options;
+  foldkv_runtime* runtime = NULL;
+  memset(&error, 0, sizeof error);
+  memset(&options, 0, sizeof options);
+  error.struct_size = (uint32_t)sizeof error;
+  options.struct_size = (uint32_t)sizeof options;
+  options.budget_bytes = budget_bytes;
+  options.threads = threads;
+  MUST(foldkv_runtime_create(&options, &runtime, &error));
+  return runtime;
+}
+
 /* A view of data as rows x a x b, row by row; b = 0 means two dimensions, a = 0 one. */
 static inline foldkv_tensor dense(float* data, int64_t rows, int64_t a, int64_t b) {
   foldkv_tensor view;

@@ -265,8 +265,7 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
   }
   static Result<foldkv_estimate> estimate(const Runtime& runtime, const Model& model, const Profile* profile,
                                           int64_t prompt_tokens, int64_t generated_tokens,
-                                          foldkv_sequence_options options = {},
-                                          foldkv_step_options step_options = {}) {
+                                          foldkv_sequence_options options = {}, foldkv_step_options step_options = {}) {
     options = detail::sized(options);
     step_options = detail::sized(step_options);
     return detail::fill<foldkv_estimate>(foldkv_sequence_estimate, runtime.get(), model.get(), raw(profile), &options,

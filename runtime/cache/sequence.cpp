@@ -69,6 +69,9 @@ Status Sequence::compress() {
 }
 
 Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
+  if (calibrator != nullptr && calibrator->model().fingerprint() != model().fingerprint()) {
+    return with_argument(mismatch_error("the calibrator was made for another model"), "calibrator");
+  }
   if (storage_.has_groups()) {
     return with_argument(state_error("the sequence has a profile; calibration needs exact keys and values"),
                          "sequence");

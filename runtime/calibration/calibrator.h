@@ -25,10 +25,11 @@ struct CalibratorOptions {
 
 // Observes keys and values of sample text and solves for a profile.
 //
-// Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, and as much again for one group and thread
-// while solving. Threads: const functions may run at once, others by one thread at a time.
-// Errors: all input is checked before the first row is counted, so an error changes nothing. Only after a failure of
-// the backend the sums are no longer whole; every later call then returns that failure.
+// Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, once 8 * (layers * key width)^2 for the widest
+// and blocks of 256 rows, all taken when it is made. While solving, 4 * 8 * (layers * key width)^2 for each thread.
+// Threads: const functions may run at once, others by one thread at a time. Errors: all input is checked before the
+// first row is counted, so an error changes nothing. Only after a failure of the backend the sums are no longer whole;
+// every later call then returns that failure.
 class Calibrator {
  public:
   // Argument errors of make_layer_groups and check_layer_groups, and "skip_tokens".
@@ -82,8 +83,8 @@ class Calibrator {
   int32_t skip_tokens_;
   std::vector<GroupMoments> moments_;  // of groups_
   int64_t sample_count_ = 0;
-  RowSums scratch_;
-  std::vector<float> stacked_;  // rows of one block
+  MomentsScratch scratch_;
+  std::vector<float> stacked_;  // rows of one block of the widest group
   Status failure_;              // of the backend
 };
 

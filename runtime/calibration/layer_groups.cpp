@@ -26,8 +26,8 @@ Status check_group(const std::string& field, const Model& model, const LayerGrou
     const int32_t layer = group[index];
     FOLDKV_RETURN_IF_ERROR(check_range(name, layer, 0, model.layer_count() - 1));
     if (index > 0 && layer <= group[index - 1]) {
-      return argument_error(name, absl::StrCat(name, ": got ", layer, ", expected more than ", group[index - 1],
-                                               ", the layer before"));
+      return argument_error(
+          name, absl::StrCat(name, ": got ", layer, ", expected more than ", group[index - 1], ", the layer before"));
     }
     if (taken[static_cast<size_t>(layer)]) {
       return argument_error(name, absl::StrCat(name, ": got ", layer, ", which is in an earlier group already"));

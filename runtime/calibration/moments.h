@@ -20,6 +20,15 @@ struct Covariance {
   std::vector<double> matrix;  // [width][width], lower triangle
 };
 
+// Working memory of Moments of at most max_width numbers a row; taken once, so that counting rows allocates nothing.
+struct MomentsScratch {
+  explicit MomentsScratch(int64_t max_width);
+
+  RowSums block;
+  std::vector<double> block_mean;
+  std::vector<double> distance;
+};
+
 // Streaming first and second moments of one side of a layer group.
 //
 // Rows are summed as they are in blocks of kBlockRows; the products of a block are then taken about the block's own
@@ -37,11 +46,11 @@ class Moments {
   [[nodiscard]] int64_t width() const { return width_; }
   [[nodiscard]] int64_t count() const { return total_.count + pending_count(); }
 
-  // rows: [count][width], finite. scratch keeps its memory between calls and may serve any width.
+  // rows: [count][width], finite. scratch must be for this width or more.
   // An error of the backend leaves part of the rows counted.
-  [[nodiscard]] Status observe(backend::Backend& backend, const float* rows, int64_t count, RowSums& scratch);
+  [[nodiscard]] Status observe(backend::Backend& backend, const float* rows, int64_t count, MomentsScratch& scratch);
   // Adds the rows of other, which must be of equal width.
-  [[nodiscard]] Status merge(backend::Backend& backend, const Moments& other, RowSums& scratch);
+  [[nodiscard]] Status merge(backend::Backend& backend, const Moments& other, MomentsScratch& scratch);
   // Of all rows, divided by their count, which must not be 0. Not centred: the second moment about zero.
   [[nodiscard]] StatusOr<Covariance> covariance(backend::Backend& backend, bool centred) const;
 
@@ -49,8 +58,8 @@ class Moments {
   enum class ProductsAbout { kZero, kMean };
 
   [[nodiscard]] int64_t pending_count() const { return static_cast<int64_t>(pending_.size()) / width_; }
-  [[nodiscard]] Status fold(backend::Backend& backend, const float* rows, int64_t count, RowSums& scratch);
-  void join(const RowSums& other, ProductsAbout about);
+  [[nodiscard]] Status fold(backend::Backend& backend, const float* rows, int64_t count, MomentsScratch& scratch);
+  void join(const RowSums& other, ProductsAbout about, MomentsScratch& scratch);
 
   int64_t width_;
   RowSums total_;               // products about the mean

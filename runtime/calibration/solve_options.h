@@ -14,12 +14,12 @@ struct SolveOptions {
   int64_t latent_width = 0;  // 0: the key width of one layer
   int32_t bits = 4;          // of the one band that a side has without explicit bands
   int32_t scale_group = 128;
-  bool rotate = false;       // Hadamard inside scale groups
+  bool rotate = false;  // Hadamard inside scale groups
   bool centred = true;
   std::vector<Band> key_bands;  // explicit bands instead of latent_width and bits
   std::vector<Band> value_bands;
-  CorrectionRules correction;   // of every group
-  std::string made_by;          // library and version, for the profile
+  CorrectionRules correction;  // of every group
+  std::string made_by;         // library and version, for the profile
 };
 
 // Checks what does not depend on the groups. Argument errors name the field: "bits", "key_bands[1].width" ...

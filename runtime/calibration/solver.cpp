@@ -38,10 +38,6 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
 
 StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const std::vector<Band>& bands,
                                  const SolveOptions& options) {
-  if (moments.count() < moments.width()) {
-    return state_error(absl::StrCat("got ", moments.count(), " rows, expected ", moments.width(),
-                                    " or more, the coordinates of a row (layers * key width)"));
-  }
   ProfileSide side;
   side.bands = bands;
   side.latent_width = width_of(bands);

@@ -9,13 +9,14 @@
 
 namespace foldkv {
 
-// The bands of one side of a group: the explicit ones or the one that latent_width and bits describe, cut to the stacked
-// width. Options must have passed check_solve_options.
+// The bands of one side of a group: the explicit ones or the one that latent_width and bits describe, cut to the
+// stacked width. Options must have passed check_solve_options.
 [[nodiscard]] std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int64_t key_width,
                                          int64_t stacked_width);
 
 // Mean and leading eigenvectors of the covariance of one side's rows: the closed form of BellowsKV for inputs after the
-// norm (methods.md 1.2). State error with fewer rows than coordinates. May run on several threads at once.
+// norm (methods.md 1.2). There must be as many rows as coordinates, or trailing directions mean nothing. May run on
+// several threads at once.
 [[nodiscard]] StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments,
                                                const std::vector<Band>& bands, const SolveOptions& options);
 

@@ -13,7 +13,7 @@ constexpr bool stands_for_itself(int32_t byte) {
 }
 
 struct Alphabet {
-  std::array<int32_t, 256> codes{};            // character of each byte
+  std::array<int32_t, 256> codes{};           // character of each byte
   std::array<uint8_t, kSubstitutes> bytes{};  // byte of each substitute
 };
 

@@ -78,8 +78,8 @@ absl::Status BytePairTokenizer::encode_word(absl::string_view word, std::vector<
   for (const char character : word) {
     const Token token = byte_tokens_[static_cast<uint8_t>(character)];
     if (token < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("the vocabulary has no token for byte ",
-                                                     static_cast<int>(static_cast<uint8_t>(character))));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the vocabulary has no token for byte ", static_cast<int>(static_cast<uint8_t>(character))));
     }
     symbols.push_back(token);
   }

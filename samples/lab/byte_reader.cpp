@@ -6,8 +6,8 @@ namespace foldkv_lab {
 
 absl::StatusOr<std::span<const std::byte>> ByteReader::read_bytes(uint64_t count, absl::string_view what) {
   if (count > remaining()) {
-    return absl::DataLossError(absl::StrCat(what, " at byte ", position_, " needs ", count, " bytes, the file has ",
-                                            remaining(), " left"));
+    return absl::DataLossError(
+        absl::StrCat(what, " at byte ", position_, " needs ", count, " bytes, the file has ", remaining(), " left"));
   }
   const std::span<const std::byte> result = bytes_.subspan(position_, count);
   position_ += count;

@@ -18,8 +18,7 @@ constexpr uint64_t kSmallestTensorEntry = 8 + 4 + 8 + 4 + 8;  // name length, ra
 
 absl::Status check_count(uint64_t count, uint64_t smallest, uint64_t remaining, absl::string_view what) {
   if (count <= remaining / smallest) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(count, " ", what, " do not fit the ", remaining, " bytes left in the file"));
+  return absl::DataLossError(absl::StrCat(count, " ", what, " do not fit the ", remaining, " bytes left in the file"));
 }
 
 absl::StatusOr<uint64_t> tensor_bytes(const GgufTensor& tensor, const TensorTypeInfo& info) {
@@ -111,8 +110,8 @@ absl::Status GgufFile::place_tensors(std::span<const std::byte> bytes, uint64_t 
     GgufTensor& tensor = tensors_[i];
     LAB_ASSIGN_OR_RETURN(const uint64_t size, tensor_bytes(tensor, tensor_type_info(tensor.type)));
     if (offsets_[i] % alignment != 0) {
-      return absl::DataLossError(absl::StrCat("tensor ", tensor.name, ": offset ", offsets_[i],
-                                              " is not a multiple of ", alignment));
+      return absl::DataLossError(
+          absl::StrCat("tensor ", tensor.name, ": offset ", offsets_[i], " is not a multiple of ", alignment));
     }
     if (offsets_[i] > data_size || size > data_size - offsets_[i]) {
       return absl::DataLossError(absl::StrCat("tensor ", tensor.name, ": ", size, " bytes at offset ", offsets_[i],

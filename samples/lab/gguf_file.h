@@ -16,7 +16,7 @@ namespace foldkv_lab {
 struct GgufTensor {
   absl::string_view name;
   TensorType type;
-  std::vector<uint64_t> shape;       // the fastest dimension first, as in the file
+  std::vector<uint64_t> shape;  // the fastest dimension first, as in the file
   uint64_t element_count = 0;
   std::span<const std::byte> bytes;  // inside the file, of exactly the size that type and shape ask for
 };

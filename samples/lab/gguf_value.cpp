@@ -35,10 +35,18 @@ absl::StatusOr<bool> read_bool(ByteReader& reader, absl::string_view key) {
 // Smallest number of bytes that one element takes in the file; 0 for an unknown type.
 uint64_t smallest_size(uint32_t type) {
   switch (type) {
-    case kUint8: case kInt8: case kBool: return 1;
-    case kUint16: case kInt16: return 2;
-    case kUint32: case kInt32: case kFloat32: return 4;
-    case kText: case kUint64: case kInt64: case kFloat64: return 8;
+    case kUint8:
+    case kInt8:
+    case kBool: return 1;
+    case kUint16:
+    case kInt16: return 2;
+    case kUint32:
+    case kInt32:
+    case kFloat32: return 4;
+    case kText:
+    case kUint64:
+    case kInt64:
+    case kFloat64: return 8;
     case kArray: return 12;
     default: return 0;
   }

@@ -28,12 +28,12 @@ absl::Status read_header(ByteReader& reader, Llama2cFile* file, bool* own_classi
   file->vocabulary_size = vocabulary < 0 ? -int64_t{vocabulary} : vocabulary;
   LAB_ASSIGN_OR_RETURN(file->context_length, read_size(reader, "context length"));
   if (file->hidden_size % file->query_heads != 0) {
-    return absl::DataLossError(absl::StrCat("hidden size ", file->hidden_size, " is not a multiple of ",
-                                            file->query_heads, " query heads"));
+    return absl::DataLossError(
+        absl::StrCat("hidden size ", file->hidden_size, " is not a multiple of ", file->query_heads, " query heads"));
   }
   if (file->kv_heads > file->query_heads || file->query_heads % file->kv_heads != 0) {
-    return absl::DataLossError(absl::StrCat(file->query_heads, " query heads do not share ", file->kv_heads,
-                                            " kv heads evenly"));
+    return absl::DataLossError(
+        absl::StrCat(file->query_heads, " query heads do not share ", file->kv_heads, " kv heads evenly"));
   }
   return absl::OkStatus();
 }
@@ -71,14 +71,13 @@ absl::StatusOr<Llama2cFile> Llama2cFile::parse(std::span<const std::byte> bytes)
   LAB_ASSIGN_OR_RETURN(file.up, read_floats(reader, "up weights", {layers, feed_forward, hidden}));
   LAB_ASSIGN_OR_RETURN(file.final_norm, read_floats(reader, "final norm", {hidden}));
   // Tables of cosines and sines that newer readers compute themselves.
-  LAB_RETURN_IF_ERROR(
-      read_floats(reader, "rotation tables", {2, file.context_length, file.head_size() / 2}).status());
+  LAB_RETURN_IF_ERROR(read_floats(reader, "rotation tables", {2, file.context_length, file.head_size() / 2}).status());
   if (own_classifier) {
     LAB_ASSIGN_OR_RETURN(file.classifier, read_floats(reader, "classifier", {vocabulary, hidden}));
   }
   if (reader.remaining() != 0) {
-    return absl::DataLossError(absl::StrCat("the file has ", bytes.size(), " bytes, its header asks for ",
-                                            reader.position()));
+    return absl::DataLossError(
+        absl::StrCat("the file has ", bytes.size(), " bytes, its header asks for ", reader.position()));
   }
   return file;
 }

@@ -25,15 +25,15 @@ absl::Status check_shape(const ModelShape& shape) {
   LAB_RETURN_IF_ERROR(check_range("vocabulary size", shape.vocabulary_size, 1 << 24));
   LAB_RETURN_IF_ERROR(check_range("context length", shape.context_length, int64_t{1} << 30));
   if (shape.query_heads % shape.kv_heads != 0) {
-    return absl::DataLossError(absl::StrCat(shape.query_heads, " query heads do not share ", shape.kv_heads,
-                                            " kv heads evenly"));
+    return absl::DataLossError(
+        absl::StrCat(shape.query_heads, " query heads do not share ", shape.kv_heads, " kv heads evenly"));
   }
   if (!(shape.norm_epsilon >= 0 && shape.norm_epsilon < 1)) {
     return absl::DataLossError(absl::StrCat("norm epsilon is ", shape.norm_epsilon, ", expected 0 to 1"));
   }
   if (static_cast<int64_t>(shape.inverse_frequencies.size()) * 2 > shape.head_size) {
-    return absl::DataLossError(absl::StrCat(shape.inverse_frequencies.size(), " rotated pairs do not fit heads of ",
-                                            shape.head_size));
+    return absl::DataLossError(
+        absl::StrCat(shape.inverse_frequencies.size(), " rotated pairs do not fit heads of ", shape.head_size));
   }
   for (const double frequency : shape.inverse_frequencies) {
     if (!std::isfinite(frequency)) return absl::DataLossError("a rotation frequency is not finite");

@@ -56,9 +56,9 @@ struct Matrix {
 // Matrices that read the same input stand on top of each other, so that one product serves them all.
 struct ModelLayer {
   std::vector<float> attention_norm;
-  Matrix query_key_value;                  // [query_width + 2 * kv_width, hidden]
-  std::vector<float> query_key_value_bias; // empty: none
-  Matrix attention_output;                 // [hidden, query_width]
+  Matrix query_key_value;                   // [query_width + 2 * kv_width, hidden]
+  std::vector<float> query_key_value_bias;  // empty: none
+  Matrix attention_output;                  // [hidden, query_width]
   std::vector<float> feed_forward_norm;
   Matrix gate_and_up;  // [2 * feed_forward, hidden]
   Matrix down;         // [hidden, feed_forward]
@@ -67,10 +67,10 @@ struct ModelLayer {
 // One decoder in memory, weights in f32.
 struct Model {
   ModelShape shape;
-  Matrix embedding;                // [vocabulary, hidden]
+  Matrix embedding;  // [vocabulary, hidden]
   std::vector<ModelLayer> layers;
   std::vector<float> final_norm;
-  Matrix own_classifier;           // empty when the embedding serves as classifier
+  Matrix own_classifier;  // empty when the embedding serves as classifier
 
   [[nodiscard]] const Matrix& classifier() const { return own_classifier.rows > 0 ? own_classifier : embedding; }
 };

@@ -106,8 +106,8 @@ absl::StatusOr<int64_t> read_head_size(const GgufFile& file, const std::string& 
 }
 
 // Base, rotated part of the head and linear scaling; other kinds of scaling are refused, not ignored.
-absl::StatusOr<std::vector<double>> read_frequencies(const GgufFile& file, const std::string& prefix,
-                                                     int64_t head_size, TensorTaker& tensors) {
+absl::StatusOr<std::vector<double>> read_frequencies(const GgufFile& file, const std::string& prefix, int64_t head_size,
+                                                     TensorTaker& tensors) {
   LAB_ASSIGN_OR_RETURN(const double base, file.real_number_or(prefix + "rope.freq_base", 10000.0));
   if (!std::isfinite(base) || base < 1) {
     return absl::DataLossError(absl::StrCat(prefix, "rope.freq_base is ", base, ", expected at least 1"));
@@ -163,8 +163,7 @@ absl::StatusOr<ModelShape> read_shape(const GgufFile& file, TensorTaker& tensors
 }
 
 // Biases of queries, keys and values one after the other, as the rows of the stacked matrix; empty when there are none.
-absl::StatusOr<std::vector<float>> read_biases(TensorTaker& tensors, const std::string& name,
-                                               const ModelShape& shape) {
+absl::StatusOr<std::vector<float>> read_biases(TensorTaker& tensors, const std::string& name, const ModelShape& shape) {
   std::vector<float> biases;
   if (!tensors.has(name + "attn_q.bias")) return biases;
   const MatrixPart parts[] = {{name + "attn_q.bias", shape.query_width()},
@@ -192,9 +191,9 @@ absl::StatusOr<ModelLayer> read_layer(TensorTaker& tensors, const ModelShape& sh
   LAB_ASSIGN_OR_RETURN(result.query_key_value_bias, read_biases(tensors, name, shape));
   LAB_ASSIGN_OR_RETURN(result.attention_output, tensors.take_stack({{name + "attn_output.weight", hidden}}, queries));
   LAB_ASSIGN_OR_RETURN(result.feed_forward_norm, tensors.take_vector(name + "ffn_norm.weight", hidden));
-  LAB_ASSIGN_OR_RETURN(result.gate_and_up, tensors.take_stack({{name + "ffn_gate.weight", feed_forward},
-                                                               {name + "ffn_up.weight", feed_forward}},
-                                                              hidden));
+  LAB_ASSIGN_OR_RETURN(
+      result.gate_and_up,
+      tensors.take_stack({{name + "ffn_gate.weight", feed_forward}, {name + "ffn_up.weight", feed_forward}}, hidden));
   LAB_ASSIGN_OR_RETURN(result.down, tensors.take_stack({{name + "ffn_down.weight", hidden}}, feed_forward));
   return result;
 }
@@ -206,16 +205,16 @@ absl::StatusOr<Model> model_from_gguf(const GgufFile& file) {
   Model model;
   LAB_ASSIGN_OR_RETURN(model.shape, read_shape(file, tensors));
   const ModelShape& shape = model.shape;
-  LAB_ASSIGN_OR_RETURN(model.embedding, tensors.take_stack({{"token_embd.weight", shape.vocabulary_size}},
-                                                           shape.hidden_size));
+  LAB_ASSIGN_OR_RETURN(model.embedding,
+                       tensors.take_stack({{"token_embd.weight", shape.vocabulary_size}}, shape.hidden_size));
   for (int64_t layer = 0; layer < shape.layer_count; ++layer) {
     LAB_ASSIGN_OR_RETURN(ModelLayer weights, read_layer(tensors, shape, layer));
     model.layers.push_back(std::move(weights));
   }
   LAB_ASSIGN_OR_RETURN(model.final_norm, tensors.take_vector("output_norm.weight", shape.hidden_size));
   if (tensors.has("output.weight")) {
-    LAB_ASSIGN_OR_RETURN(model.own_classifier, tensors.take_stack({{"output.weight", shape.vocabulary_size}},
-                                                                  shape.hidden_size));
+    LAB_ASSIGN_OR_RETURN(model.own_classifier,
+                         tensors.take_stack({{"output.weight", shape.vocabulary_size}}, shape.hidden_size));
   }
   LAB_RETURN_IF_ERROR(tensors.check_all_taken());
   return model;

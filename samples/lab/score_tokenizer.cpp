@@ -46,8 +46,8 @@ ScoreTokenizer::ScoreTokenizer(Vocabulary vocabulary, std::vector<float> scores,
   }
 }
 
-absl::StatusOr<std::unique_ptr<ScoreTokenizer>> ScoreTokenizer::create(Vocabulary vocabulary,
-                                                                       std::vector<float> scores, Options options) {
+absl::StatusOr<std::unique_ptr<ScoreTokenizer>> ScoreTokenizer::create(Vocabulary vocabulary, std::vector<float> scores,
+                                                                       Options options) {
   if (static_cast<int64_t>(scores.size()) != vocabulary.size()) {
     return absl::DataLossError(absl::StrCat(scores.size(), " scores for ", vocabulary.size(), " tokens"));
   }
@@ -102,8 +102,7 @@ absl::Status ScoreTokenizer::append_bytes(absl::string_view bytes, std::vector<T
     } else if (options_.unknown_token.has_value()) {
       tokens->push_back(*options_.unknown_token);
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the vocabulary has no token for byte ", static_cast<int>(byte)));
+      return absl::InvalidArgumentError(absl::StrCat("the vocabulary has no token for byte ", static_cast<int>(byte)));
     }
   }
   return absl::OkStatus();
@@ -119,8 +118,8 @@ std::string ScoreTokenizer::piece(Token token, std::optional<Token> previous) co
   }
   if (kind == TokenKind::kUserDefined) return text;
   std::string bytes = absl::StrReplaceAll(text, {{options_.blank, " "}});
-  const bool at_start = !previous.has_value() || (vocabulary_.contains(*previous) &&
-                                                  vocabulary_.kind(*previous) == TokenKind::kControl);
+  const bool at_start =
+      !previous.has_value() || (vocabulary_.contains(*previous) && vocabulary_.kind(*previous) == TokenKind::kControl);
   if (at_start && options_.blank_prefix && absl::StartsWith(bytes, " ")) bytes.erase(0, 1);
   return bytes;
 }

@@ -18,8 +18,8 @@ namespace foldkv_lab {
 class ScoreTokenizer final : public Tokenizer {
  public:
   struct Options {
-    std::string blank = " ";     // how the vocabulary writes a blank: " " (llama2.c) or U+2581 (GGUF)
-    bool blank_prefix = true;    // a text is encoded as if a blank stood before it; decoding takes it away
+    std::string blank = " ";   // how the vocabulary writes a blank: " " (llama2.c) or U+2581 (GGUF)
+    bool blank_prefix = true;  // a text is encoded as if a blank stood before it; decoding takes it away
     std::optional<Token> begin_token;
     std::optional<Token> unknown_token;
     std::vector<Token> end_tokens;

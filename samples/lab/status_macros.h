@@ -9,9 +9,9 @@
 #define LAB_CONCAT_INNER(a, b) a##b
 #define LAB_CONCAT(a, b) LAB_CONCAT_INNER(a, b)
 
-#define LAB_RETURN_IF_ERROR(expression)                  \
-  do {                                                   \
-    ::absl::Status lab_return_status = (expression);     \
+#define LAB_RETURN_IF_ERROR(expression)                    \
+  do {                                                     \
+    ::absl::Status lab_return_status = (expression);       \
     if (!lab_return_status.ok()) return lab_return_status; \
   } while (false)
 

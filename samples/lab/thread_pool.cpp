@@ -3,7 +3,7 @@
 namespace foldkv_lab {
 namespace {
 
-constexpr int kAwakeChecks = 4000;  // some tens of microseconds
+constexpr int kAwakeChecks = 1000;  // some tens of microseconds
 
 void relax() {
 #if defined(__x86_64__)

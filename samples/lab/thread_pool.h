@@ -26,7 +26,8 @@ class ThreadPool {
 
   template <typename Function>
   void parallel_for(int64_t count, const Function& function) {
-    run(static_cast<int32_t>(count),
+    run(
+        static_cast<int32_t>(count),
         [](void* context, int32_t index) { (*static_cast<const Function*>(context))(static_cast<int64_t>(index)); },
         const_cast<Function*>(&function));
   }

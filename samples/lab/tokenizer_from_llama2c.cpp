@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> tokenizer_from_llama2c(std::span<cons
     texts.emplace_back(text);
   }
   if (reader.remaining() != 0) {
-    return absl::DataLossError(absl::StrCat("the tokenizer file has ", reader.remaining(), " bytes after its ",
-                                            vocabulary_size, " tokens"));
+    return absl::DataLossError(
+        absl::StrCat("the tokenizer file has ", reader.remaining(), " bytes after its ", vocabulary_size, " tokens"));
   }
   ScoreTokenizer::Options options;
   options.begin_token = kBeginToken;

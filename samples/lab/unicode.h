@@ -10,7 +10,7 @@ namespace foldkv_lab {
 enum class CharacterKind : uint8_t { kLetter, kNumber, kSpace, kOther };
 
 struct Character {
-  int32_t code = 0;  // -1: the byte begins no valid UTF-8 sequence
+  int32_t code = 0;     // -1: the byte begins no valid UTF-8 sequence
   uint32_t length = 1;  // bytes
   CharacterKind kind = CharacterKind::kOther;
 };

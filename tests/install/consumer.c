@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRY(call)                                                                          \
-  do {                                                                                     \
-    if ((call) != FOLDKV_OK) {                                                             \
+#define TRY(call)                                                                              \
+  do {                                                                                         \
+    if ((call) != FOLDKV_OK) {                                                                 \
       fprintf(stderr, "%s: %s: %s\n", #call, foldkv_status_name(error.status), error.message); \
-      return 1;                                                                            \
-    }                                                                                      \
+      return 1;                                                                                \
+    }                                                                                          \
   } while (0)
 
 static foldkv_tensor tensor(float* data, int64_t tokens) {

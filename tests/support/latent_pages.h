@@ -94,8 +94,8 @@ class LatentPages {
   }
 
   // Random codes, scales that make latents of about `magnitude`, random coefficients.
-  void randomize(Random& random, int64_t tokens, double magnitude) const {
-    for (int64_t slot = 0; slot < tokens; ++slot) {
+  void randomize(Random& random, int64_t first, int64_t count, double magnitude) const {
+    for (int64_t slot = first; slot < first + count; ++slot) {
       for (const backend::Side side : {backend::Side::kKeys, backend::Side::kValues}) {
         randomize_side(random, side, slot, magnitude);
       }

@@ -30,10 +30,10 @@ static void version_is_that_of_the_header(void) {
 }
 
 static void every_status_has_its_name(void) {
-  static const char* const names[] = {
-      "FOLDKV_OK",         "FOLDKV_E_ARGUMENT", "FOLDKV_E_VERSION",  "FOLDKV_E_BUDGET",
-      "FOLDKV_E_MEMORY",   "FOLDKV_E_UNSUPPORTED", "FOLDKV_E_STATE", "FOLDKV_E_MISMATCH",
-      "FOLDKV_E_CORRUPT",  "FOLDKV_E_NUMERIC",  "FOLDKV_E_BACKEND",  "FOLDKV_E_INTERNAL"};
+  static const char* const names[] = {"FOLDKV_OK",        "FOLDKV_E_ARGUMENT", "FOLDKV_E_VERSION",
+                                      "FOLDKV_E_BUDGET",  "FOLDKV_E_MEMORY",   "FOLDKV_E_UNSUPPORTED",
+                                      "FOLDKV_E_STATE",   "FOLDKV_E_MISMATCH", "FOLDKV_E_CORRUPT",
+                                      "FOLDKV_E_NUMERIC", "FOLDKV_E_BACKEND",  "FOLDKV_E_INTERNAL"};
   foldkv_status status;
   for (status = FOLDKV_OK; status <= FOLDKV_E_INTERNAL; ++status) {
     EXPECT(strcmp(foldkv_status_name(status), names[status]) == 0);

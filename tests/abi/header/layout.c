@@ -9,7 +9,7 @@
 #include "foldkv/foldkv.h"
 
 #define STRUCT(type, size) _Static_assert(sizeof(type) == (size), "sizeof " #type " is not " #size)
-#define FIELD(type, field, offset, size)                                                                 \
+#define FIELD(type, field, offset, size)                                                               \
   _Static_assert(offsetof(type, field) == (offset), "offset of " #type "." #field " is not " #offset); \
   _Static_assert(sizeof(((type*)0)->field) == (size), "size of " #type "." #field " is not " #size)
 #define VALUE(enumerator, value) _Static_assert((enumerator) == (value), #enumerator " is not " #value)

@@ -48,7 +48,7 @@ struct Group {
         exact.put(side, kFirstSlot + t, random.normals<float>(kWidth, 2.0).data());
       }
     }
-    latents.randomize(random, kFirstLatent + kTokens, 1.0);
+    latents.randomize(random, 0, kFirstLatent + kTokens, 1.0);
   }
 
   static Backend& backend() {

@@ -1,5 +1,6 @@
 #include "tests/runtime/cache/toy_host.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -173,6 +174,42 @@ std::shared_ptr<Sequence> make_sequence(const std::shared_ptr<Runtime>& runtime,
   auto sequence = Sequence::create(runtime, host.model(), profile, policy);
   REQUIRE_MESSAGE(sequence.ok(), std::string(sequence.status().message()));
   return *sequence;
+}
+
+std::shared_ptr<const Profile> calibrate(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
+                                         const ProfileChoice& choice, int64_t token_count) {
+  CalibratorOptions options;
+  const auto layer_count = static_cast<int32_t>(host.shape().layers);
+  for (int32_t first = 0; first < layer_count; first += static_cast<int32_t>(choice.layers_per_group)) {
+    // Layers with a window may not share latents with others: each such layer is a group of its own.
+    LayerGroup group;
+    for (int32_t layer = first; layer < std::min(first + static_cast<int32_t>(choice.layers_per_group), layer_count);
+         ++layer) {
+      if (host.model()->layer(layer).window > 0) {
+        options.groups.push_back({layer});
+      } else {
+        group.push_back(layer);
+      }
+    }
+    if (!group.empty()) options.groups.push_back(std::move(group));
+  }
+  auto calibrator = Calibrator::create(runtime->shared_backend(), host.model(), options);
+  REQUIRE_MESSAGE(calibrator.ok(), std::string(calibrator.status().message()));
+  const ToyTokens tokens = host.tokens(token_count, 4711);
+  // Through a sequence, so that norms are applied as they will be in use.
+  const auto sequence = make_sequence(runtime, host, nullptr, {.format = NumberFormat::kF32});
+  REQUIRE(sequence->attach(*calibrator).ok());
+  (void)feed_in_chunks(runtime, host, sequence, tokens, 0, token_count, 128);
+  SolveOptions solve;
+  solve.bits = choice.bits;
+  solve.latent_width = choice.latent_width;
+  solve.scale_group = choice.scale_group;
+  solve.centred = !choice.uncentred;
+  solve.rotate = choice.rotate;
+  if (choice.correction_rank > 0) solve.correction = {choice.correction_rank, 4, 1, 99};
+  auto profile = (*calibrator)->solve(solve);
+  REQUIRE_MESSAGE(profile.ok(), std::string(profile.status().message()));
+  return std::make_shared<const Profile>(std::move(*profile));
 }
 
 void gather_input(const ToyHost& host, const std::vector<ToyFeed>& feeds, int64_t layer, const StepRules& rules,

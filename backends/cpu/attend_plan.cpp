@@ -1,0 +1,208 @@
+#include "backends/cpu/attend_plan.h"
+
+#include <algorithm>
+
+#include "backends/cpu/partitions.h"
+
+namespace foldkv::backend {
+namespace {
+
+// Keeps the weighted sums of a unit in the second cache.
+constexpr int64_t kUnitQueries = 128;
+// Blocks of fewer rows would rebuild the same keys too often.
+constexpr int64_t kFewestBlockRows = 16;
+constexpr int64_t kUnitsOfWorker = 3;
+// Beyond this many partitions, only sequences of one row are sure to be cut at partitions.
+constexpr int64_t kSharedPartitions = 40;
+
+struct Totals {
+  int64_t rows = 0;
+  int64_t sequences = 0;
+  int64_t tokens = 0;
+};
+
+// Rows of a sequence that may be cut at partitions.
+int64_t few_rows(const AttendGeometry& geometry) { return std::max<int64_t>(1, kUnitQueries / geometry.query_heads); }
+
+// Room for partial sums, counted in rows times partitions: every sequence with one row finds room, and some with more.
+int64_t partial_rows(const AttendGeometry& geometry, const Totals& totals) {
+  if (totals.sequences == 0) return 0;
+  const int64_t regions = 2 * totals.sequences;
+  // The count of partitions grows ever slower with tokens: regions of equal length have the most.
+  const int64_t parts = regions * (partition_count(divide_up(totals.tokens, regions)) + 1);
+  return parts + std::min(totals.rows, few_rows(geometry)) * std::min(parts, kSharedPartitions);
+}
+
+class PartialSums {
+ public:
+  PartialSums(Workspace& workspace, const AttendGeometry& geometry, int64_t rows)
+      : geometry_(geometry), rows_left_(rows) {
+    const int64_t queries = rows * geometry.query_heads;
+    sums_ = workspace.take<float>(queries * std::max(geometry.value_width, geometry.head_width));
+    maxima_ = workspace.take<float>(queries);
+    part_sums_ = workspace.take<float>(queries);
+  }
+
+  // False when there is no room left.
+  bool give(SequencePlan& plan, int64_t row_count) {
+    const int64_t rows = row_count * plan.parts();
+    if (rows > rows_left_) return false;
+    rows_left_ -= rows;
+    plan.latent_sums = sums_;
+    plan.exact_sums = plan.latent_sums + plan.latent_parts * plan.queries * geometry_.value_width;
+    sums_ = plan.exact_sums + plan.exact_parts * plan.queries * geometry_.head_width;
+    plan.maxima = maxima_;
+    maxima_ += plan.parts() * plan.queries;
+    plan.sums = part_sums_;
+    part_sums_ += plan.parts() * plan.queries;
+    return true;
+  }
+
+ private:
+  const AttendGeometry& geometry_;
+  int64_t rows_left_;
+  float* sums_;
+  float* maxima_;
+  float* part_sums_;
+};
+
+Totals totals_of(const AttendRequest& request) {
+  Totals totals;
+  totals.sequences = std::ssize(request.sequences);
+  for (const AttendSequence& sequence : request.sequences) {
+    totals.rows += sequence.row_count;
+    totals.tokens += sequence.exact.token_count + sequence.latent.token_count;
+  }
+  return totals;
+}
+
+void plan_by_partition(const AttendGeometry& geometry, int64_t workers, SequencePlan& plan) {
+  plan.by_partition = true;
+  plan.heads_of_unit = plan.parts() >= kUnitsOfWorker * workers ? geometry.kv_heads : 1;
+  plan.unit_count = plan.parts() * (geometry.kv_heads / plan.heads_of_unit);
+}
+
+void plan_by_rows(const AttendGeometry& geometry, int64_t workers, int64_t rows, SequencePlan& plan) {
+  const int64_t most = std::max<int64_t>(1, kUnitQueries / geometry.group);
+  const int64_t for_balance = divide_up(rows * geometry.kv_heads, kUnitsOfWorker * workers);
+  plan.block_rows = std::min(most, std::max(for_balance, kFewestBlockRows));
+  plan.heads_of_unit = 1;
+  plan.unit_count = divide_up(rows, plan.block_rows) * geometry.kv_heads;
+}
+
+}  // namespace
+
+AttendGeometry AttendGeometry::of(const AttendShape& shape) {
+  AttendGeometry geometry;
+  geometry.query_heads = shape.query_heads;
+  geometry.kv_heads = shape.kv_heads;
+  geometry.group = shape.kv_heads > 0 ? shape.query_heads / shape.kv_heads : 0;
+  geometry.head_size = shape.head_size;
+  geometry.head_width = round_up(shape.head_size, kWidthPadding);
+  geometry.key_latents = shape.key_latent_width;
+  geometry.value_latents = shape.value_latent_width;
+  geometry.value_width = round_up(shape.value_latent_width, kWidthPadding);
+  geometry.correction_rank = shape.correction_rank;
+  geometry.rotated_pairs = shape.head_size / 2;
+  return geometry;
+}
+
+AttendGeometry AttendGeometry::of(const AttendRequest& request) {
+  AttendShape shape;
+  shape.query_heads = request.rules.query_heads;
+  shape.kv_heads = request.rules.kv_heads;
+  shape.head_size = request.rules.head_size;
+  if (request.latent.layout != nullptr) {
+    shape.key_latent_width = request.latent.layout->keys.stored_width;
+    shape.value_latent_width = request.latent.layout->values.stored_width;
+    shape.correction_rank = request.latent.layout->correction_rank;
+  }
+  AttendGeometry geometry = of(shape);
+  geometry.rotated_pairs = request.rules.rotation.frequency_count;
+  return geometry;
+}
+
+int64_t largest_unit(const AttendGeometry& geometry, int64_t rows) {
+  return std::min(std::max(geometry.query_heads, kUnitQueries), rows * geometry.query_heads);
+}
+
+UnitScratch UnitScratch::take(Workspace& workspace, const AttendGeometry& geometry, int64_t queries) {
+  UnitScratch scratch;
+  scratch.queries = workspace.take<float>(queries * geometry.head_size);
+  scratch.query_positions = workspace.take<int32_t>(queries);
+  scratch.scores = workspace.take<float>(queries * kTile);
+  scratch.part_sums = workspace.take<float>(queries * std::max(geometry.value_width, geometry.head_width));
+  scratch.exact_total = workspace.take<float>(queries * geometry.head_width);
+  scratch.latent_total = workspace.take<float>(queries * geometry.value_width);
+  scratch.rebuilt = workspace.take<float>(queries * geometry.head_width);
+  for (float** numbers : {&scratch.maxima, &scratch.sums, &scratch.factors, &scratch.total_maxima,
+                          &scratch.total_sums, &scratch.latent_mass}) {
+    *numbers = workspace.take<float>(queries);
+  }
+  scratch.key_latents = workspace.take<float>(geometry.key_latents * kTile);
+  scratch.value_latents = workspace.take<float>(kTile * geometry.value_width);
+  scratch.coefficients = workspace.take<float>(geometry.correction_rank * kTile);
+  scratch.correction = workspace.take<float>(geometry.head_size * geometry.correction_rank);
+  scratch.mean = workspace.take<float>(geometry.head_size);
+  scratch.keys = workspace.take<float>(geometry.head_size * kTile);
+  scratch.values = workspace.take<float>(kTile * geometry.head_width);
+  scratch.cosines = workspace.take<float>(geometry.rotated_pairs * kTile);
+  scratch.sines = workspace.take<float>(geometry.rotated_pairs * kTile);
+  scratch.rotation = workspace.take<float>(
+      std::max(2 * kTile * round_up(geometry.rotated_pairs, kWidthPadding), 2 * kLargestHead));
+  scratch.latent = LatentScratch::take(workspace, std::max(geometry.key_latents, geometry.value_latents));
+  return scratch;
+}
+
+int64_t attend_plan_bytes(const Engine& engine, const AttendShape& shape) {
+  const AttendGeometry geometry = AttendGeometry::of(shape);
+  Workspace workspace(nullptr);
+  workspace.take<SequencePlan>(shape.sequences);
+  workspace.take<UnitScratch>(engine.workers());
+  for (int64_t worker = 0; worker < engine.workers(); ++worker) {
+    UnitScratch::take(workspace, geometry, largest_unit(geometry, shape.rows));
+  }
+  PartialSums(workspace, geometry, partial_rows(geometry, {shape.rows, shape.sequences, shape.total_tokens}));
+  return workspace.bytes();
+}
+
+AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) {
+  const AttendGeometry geometry = AttendGeometry::of(request);
+  const Totals totals = totals_of(request);
+  Workspace workspace(request.workspace);
+  AttendPlan plan;
+  plan.sequences = {workspace.take<SequencePlan>(totals.sequences), static_cast<size_t>(totals.sequences)};
+  plan.workers = {workspace.take<UnitScratch>(engine.workers()), static_cast<size_t>(engine.workers())};
+  for (UnitScratch& worker : plan.workers) {
+    worker = UnitScratch::take(workspace, geometry, largest_unit(geometry, totals.rows));
+  }
+  PartialSums partial_sums(workspace, geometry, partial_rows(geometry, totals));
+
+  // Sequences of one row first: they gain most.
+  for (const bool single : {true, false}) {
+    for (size_t index = 0; index < plan.sequences.size(); ++index) {
+      const AttendSequence& sequence = request.sequences[index];
+      if ((sequence.row_count <= 1) != single) continue;
+      SequencePlan& sequence_plan = plan.sequences[index];
+      sequence_plan = {};
+      sequence_plan.latent_parts = partition_count(sequence.latent.token_count);
+      sequence_plan.exact_parts = partition_count(sequence.exact.token_count);
+      sequence_plan.queries = sequence.row_count * geometry.query_heads;
+      if (sequence.row_count == 0) continue;
+      if (sequence.row_count <= few_rows(geometry) && partial_sums.give(sequence_plan, sequence.row_count)) {
+        plan_by_partition(geometry, engine.workers(), sequence_plan);
+      } else {
+        plan_by_rows(geometry, engine.workers(), sequence.row_count, sequence_plan);
+      }
+    }
+  }
+  for (SequencePlan& sequence : plan.sequences) {
+    sequence.first_unit = plan.unit_count;
+    plan.unit_count += sequence.unit_count;
+    sequence.first_merge = plan.merge_count;
+    if (sequence.by_partition) plan.merge_count += geometry.kv_heads;
+  }
+  return plan;
+}
+
+}  // namespace foldkv::backend

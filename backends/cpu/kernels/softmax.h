@@ -1,0 +1,98 @@
+#pragma once
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/kernels/exponential.h"
+#include "backends/cpu/kernels/vector.h"
+
+// One softmax over tiles and parts: running maximum, running sum, weighted sums that follow the maximum.
+namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace {
+
+constexpr int kTileVectors = kTile / kLanes;
+
+FOLDKV_INLINE float exponential_of(float x) { return exponential(broadcast(x))[0]; }
+
+FOLDKV_INLINE Int load_positions(const int32_t* from) { return (Int)load_words(from); }
+
+FOLDKV_INLINE Float cap_score(Float score, float cap) {
+  return broadcast(cap) * hyperbolic_tangent(score / broadcast(cap));
+}
+
+// Minus infinity where the key is absent or not visible to the query.
+FOLDKV_INLINE Float mask_score(const SoftmaxTile& tile, Float score, int token, int32_t query) {
+  const Float hidden = broadcast(-__builtin_inff());
+  const Int keys = load_positions(tile.key_positions + token);
+  score = keys <= query ? score : hidden;
+  if (tile.window > 0 && tile.window <= query) {
+    score = keys > static_cast<int32_t>(query - tile.window) ? score : hidden;
+  }
+  if (token + kLanes > tile.live) {
+    Int lane;
+    for (int i = 0; i < kLanes; ++i) lane[i] = token + i;
+    score = lane < static_cast<int32_t>(tile.live) ? score : hidden;
+  }
+  return score;
+}
+
+FOLDKV_INLINE void softmax_row(const SoftmaxTile& tile, int64_t row, bool masked) {
+  float* scores = tile.scores + row * kTile;
+  Float values[kTileVectors];
+  FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) {
+    values[v] = load(scores + v * kLanes) * broadcast(tile.scale);
+    if (tile.soft_cap > 0.0f) values[v] = cap_score(values[v], tile.soft_cap);
+    if (masked) values[v] = mask_score(tile, values[v], v * kLanes, tile.query_positions[row]);
+  }
+  Float largest = values[0];
+  FOLDKV_UNROLL for (int v = 1; v < kTileVectors; ++v) largest = maximum(largest, values[v]);
+  const float tile_maximum = maximum_of_lanes(largest);
+  tile.factors[row] = 1.0f;
+  if (tile_maximum == -__builtin_inff()) {  // nothing visible: the row stays as it is
+    FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) store(scores + v * kLanes, Float{});
+    return;
+  }
+  const float before = tile.maxima[row];
+  const float now = before > tile_maximum ? before : tile_maximum;
+  Float sum = {};
+  FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) {
+    const Float weight = exponential(values[v] - broadcast(now));
+    store(scores + v * kLanes, weight);
+    sum += weight;
+  }
+  if (before != now) {
+    tile.factors[row] = exponential_of(before - now);
+    tile.maxima[row] = now;
+  }
+  tile.sums[row] = multiply_add(broadcast(tile.sums[row]), broadcast(tile.factors[row]), broadcast(sum_of_lanes(sum)))[0];
+}
+
+void softmax_tile(const SoftmaxTile& tile) {
+  const bool masked = !tile.all_visible || tile.live < kTile;
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    if (masked) {
+      softmax_row(tile, row, true);
+    } else {
+      softmax_row(tile, row, false);
+    }
+  }
+}
+
+void merge_row(const MergeRow& row) {
+  const Float total_factor = broadcast(row.total_factor);
+  const Float part_factor = broadcast(row.part_factor);
+  for (int64_t i = 0; i < row.width; i += kLanes) {
+    const Float scaled = load(row.total + i) * total_factor;
+    store(row.total + i, multiply_add(load(row.part + i), part_factor, scaled));
+  }
+}
+
+void finish_row(const FinishRow& row) {
+  for (int64_t i = 0; i < row.width; ++i) {
+    float value = row.exact[i];
+    if (row.rebuilt != nullptr) value += row.rebuilt[i];
+    if (row.mean != nullptr) value = multiply_add(broadcast(row.mean[i]), broadcast(row.latent_mass), broadcast(value))[0];
+    row.output[i] = value / row.sum;
+  }
+}
+
+}  // namespace
+}  // namespace foldkv::backend::FOLDKV_KERNEL_SET

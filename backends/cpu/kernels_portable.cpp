@@ -1,0 +1,2 @@
+#define FOLDKV_KERNEL_SET portable
+#include "backends/cpu/kernels/table.h"

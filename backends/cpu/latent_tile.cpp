@@ -1,0 +1,96 @@
+#include "backends/cpu/latent_tile.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace foldkv::backend {
+namespace {
+
+// Kernels read whole registers, up to 64 bytes beyond a group's codes.
+int64_t code_row_bytes(int64_t width) { return round_up(width, 64) + 64; }
+
+const uint8_t* codes_of(const LatentTileRequest& request, int64_t slot) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  const std::byte* page = latent_page(request.pages, request.layout, slot);
+  const int64_t row = slot % request.layout.page_tokens;
+  return reinterpret_cast<const uint8_t*>(page + plane.codes_offset + row * plane.code_bytes);
+}
+
+const uint16_t* scales_of(const LatentTileRequest& request, int64_t slot) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  const std::byte* page = latent_page(request.pages, request.layout, slot);
+  const int64_t row = slot % request.layout.page_tokens;
+  return reinterpret_cast<const uint16_t*>(page + plane.scales_offset) + row * std::ssize(plane.scale_groups);
+}
+
+// Scales [64] of one group, zero for absent tokens.
+void gather_scales(const LatentTileRequest& request, int64_t group, float* scales) {
+  uint16_t halves[kTile] = {};
+  for (int64_t token = 0; token < request.slots.live; ++token) {
+    halves[token] = scales_of(request, request.slots.first + token)[group];
+  }
+  request.kernels.to_f32(NumberFormat::kF16, halves, kTile, scales);
+}
+
+}  // namespace
+
+LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
+  LatentScratch scratch;
+  scratch.code_rows = workspace.take<uint8_t>(kTile * code_row_bytes(width));
+  scratch.code_words = workspace.take<uint32_t>(kTile * round_up(divide_up(width, 4), kWidthPadding));
+  return scratch;
+}
+
+void decode_latents_in_lanes(const LatentTileRequest& request, float* latents) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  const int64_t row_bytes = code_row_bytes(plane.code_bytes);
+  for (int64_t token = 0; token < kTile; ++token) {
+    uint8_t* row = request.scratch.code_rows + token * row_bytes;
+    if (token < request.slots.live) {
+      std::memcpy(row, codes_of(request, request.slots.first + token), static_cast<size_t>(plane.code_bytes));
+    } else {
+      std::memset(row, 0, static_cast<size_t>(plane.code_bytes));
+    }
+  }
+  for (int64_t index = 0; index < std::ssize(plane.scale_groups); ++index) {
+    const ScaleGroup& group = plane.scale_groups[static_cast<size_t>(index)];
+    float scales[kTile];
+    gather_scales(request, index, scales);
+    request.kernels.decode_tile({.rows = request.scratch.code_rows,
+                                 .row_stride = row_bytes,
+                                 .byte_offset = group.byte_offset,
+                                 .count = group.count,
+                                 .bits = group.bits,
+                                 .scales = scales},
+                                request.scratch.code_words, latents + group.first * kTile);
+  }
+}
+
+void decode_latents_in_rows(const LatentTileRequest& request, float* latents, int64_t stride) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  for (int64_t index = 0; index < std::ssize(plane.scale_groups); ++index) {
+    const ScaleGroup& group = plane.scale_groups[static_cast<size_t>(index)];
+    float scales[kTile];
+    gather_scales(request, index, scales);
+    for (int64_t token = 0; token < request.slots.live; ++token) {
+      request.kernels.decode_row(codes_of(request, request.slots.first + token) + group.byte_offset, group.count,
+                                 group.bits, scales[token], latents + token * stride + group.first);
+    }
+  }
+  for (int64_t token = 0; token < request.slots.live; ++token) {
+    std::fill(latents + token * stride + plane.stored_width, latents + (token + 1) * stride, 0.0f);
+  }
+}
+
+void coefficients_in_lanes(const Kernels& kernels, const LatentLayout& layout, std::byte* const* pages,
+                           TileSlots slots, float* coefficients) {
+  const std::byte* rows[kTile] = {};
+  for (int64_t token = 0; token < slots.live; ++token) {
+    const int64_t slot = slots.first + token;
+    rows[token] = latent_page(pages, layout, slot) + layout.coefficients_offset +
+                  slot % layout.page_tokens * layout.correction_rank * 2;
+  }
+  kernels.transpose_tile(NumberFormat::kF16, rows, layout.correction_rank, coefficients);
+}
+
+}  // namespace foldkv::backend

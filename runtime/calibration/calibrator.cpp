@@ -1,0 +1,212 @@
+#include "runtime/calibration/calibrator.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "runtime/base/check_range.h"
+#include "runtime/calibration/observed_rows.h"
+#include "runtime/calibration/run_tasks.h"
+#include "runtime/calibration/solver.h"
+
+namespace foldkv {
+namespace {
+
+constexpr int64_t kMaxFirstToken = int64_t{1} << 40;
+
+int64_t stacked_width(const Model& model, const LayerGroup& group) {
+  return std::ssize(group) * model.layer(group[0]).key_width();
+}
+
+int64_t max_stacked_width(const Model& model, const std::vector<LayerGroup>& groups) {
+  int64_t width = 0;
+  for (const LayerGroup& group : groups) width = std::max(width, stacked_width(model, group));
+  return width;
+}
+
+bool is_other_name(const std::string& name, const std::string& other) {
+  return !name.empty() && !other.empty() && name != other;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<Calibrator>> Calibrator::create(std::shared_ptr<backend::Backend> backend,
+                                                         std::shared_ptr<const Model> model,
+                                                         const CalibratorOptions& options) {
+  if (options.skip_tokens < 0) {
+    return argument_error("skip_tokens",
+                          absl::StrCat("skip_tokens: got ", options.skip_tokens, ", expected 0 or more"));
+  }
+  FOLDKV_ASSIGN_OR_RETURN(std::vector<LayerGroup> groups, options.groups.empty()
+                                                              ? make_layer_groups(*model, options.layers_per_group)
+                                                              : check_layer_groups(*model, options.groups));
+  return std::shared_ptr<Calibrator>(
+      new Calibrator(std::move(backend), std::move(model), std::move(groups), options.skip_tokens));
+}
+
+Calibrator::Calibrator(std::shared_ptr<backend::Backend> backend, std::shared_ptr<const Model> model,
+                       std::vector<LayerGroup> groups, int32_t skip_tokens)
+    : backend_(std::move(backend)),
+      model_(std::move(model)),
+      groups_(std::move(groups)),
+      skip_tokens_(skip_tokens),
+      scratch_(max_stacked_width(*model_, groups_)),
+      stacked_(static_cast<size_t>(Moments::kBlockRows * max_stacked_width(*model_, groups_))) {
+  moments_.reserve(groups_.size());
+  for (const LayerGroup& group : groups_) {
+    const int64_t width = stacked_width(*model_, group);
+    moments_.push_back({Moments(width), Moments(width)});
+  }
+}
+
+Moments& Calibrator::moments(size_t group, backend::Side side) {
+  return side == backend::Side::kKeys ? moments_[group].keys : moments_[group].values;
+}
+
+Status Calibrator::observe(std::span<const TensorView> keys, std::span<const TensorView> values, int64_t first_token) {
+  FOLDKV_RETURN_IF_ERROR(failure_);
+  FOLDKV_RETURN_IF_ERROR(check_range("first_token", first_token, 0, kMaxFirstToken));
+  const int64_t tokens = keys.empty() ? 0 : keys[0].row_count;  // that there are keys is checked first
+  FOLDKV_RETURN_IF_ERROR(check_observed("keys", keys, *model_, tokens));
+  FOLDKV_RETURN_IF_ERROR(check_observed("values", values, *model_, tokens));
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    FOLDKV_RETURN_IF_ERROR(add_layers(group, backend::Side::kKeys, keys, first_token));
+    FOLDKV_RETURN_IF_ERROR(add_layers(group, backend::Side::kValues, values, first_token));
+  }
+  if (first_token == 0) ++sample_count_;
+  return absl::OkStatus();
+}
+
+Status Calibrator::observe_group(int64_t group, backend::Side side, const float* rows, int64_t count,
+                                 int64_t first_token) {
+  FOLDKV_RETURN_IF_ERROR(failure_);
+  FOLDKV_RETURN_IF_ERROR(check_range("group", group, 0, std::ssize(groups_) - 1));
+  FOLDKV_RETURN_IF_ERROR(check_range("first_token", first_token, 0, kMaxFirstToken));
+  if (rows == nullptr) return argument_error("rows", "rows: got NULL");
+  if (count < 1) return argument_error("rows", absl::StrCat("rows: got ", count, ", expected 1 or more"));
+  Moments& target = moments(static_cast<size_t>(group), side);
+  const int64_t bad = find_not_finite({rows, static_cast<size_t>(count * target.width())});
+  if (bad >= 0) {
+    return with_argument(numeric_error(absl::StrCat("rows: got ", rows[bad], " in row ", bad / target.width(),
+                                                    ", number ", bad % target.width(), ", expected finite numbers")),
+                         "rows");
+  }
+  FOLDKV_RETURN_IF_ERROR(add_rows(target, rows, count, first_token));
+  if (first_token == 0 && group == 0 && side == backend::Side::kKeys) ++sample_count_;
+  return absl::OkStatus();
+}
+
+Status Calibrator::add_rows(Moments& moments, const float* rows, int64_t count, int64_t first_token) {
+  const int64_t skipped = std::clamp<int64_t>(skip_tokens_ - first_token, 0, count);
+  failure_ = moments.observe(*backend_, rows + skipped * moments.width(), count - skipped, scratch_);
+  return failure_;
+}
+
+Status Calibrator::add_layers(size_t group, backend::Side side, std::span<const TensorView> layers,
+                              int64_t first_token) {
+  Moments& target = moments(group, side);
+  const int64_t tokens = layers[0].row_count;
+  for (int64_t first = 0; first < tokens; first += Moments::kBlockRows) {
+    const int64_t count = std::min(Moments::kBlockRows, tokens - first);
+    stack_rows(layers, groups_[group], first, count, stacked_.data());
+    FOLDKV_RETURN_IF_ERROR(add_rows(target, stacked_.data(), count, first_token + first));
+  }
+  return absl::OkStatus();
+}
+
+Status Calibrator::merge(const Calibrator& other) {
+  FOLDKV_RETURN_IF_ERROR(failure_);
+  FOLDKV_RETURN_IF_ERROR(other.failure_);
+  if (&other == this) return argument_error("other", "other: got the calibrator itself");
+  if (model_->fingerprint() != other.model_->fingerprint() || is_other_name(model_->name(), other.model_->name())) {
+    return mismatch_error(absl::StrFormat("the calibrators observe different models: %016x \"%s\" and %016x \"%s\"",
+                                          model_->fingerprint(), model_->name(), other.model_->fingerprint(),
+                                          other.model_->name()));
+  }
+  if (groups_ != other.groups_) return mismatch_error("the calibrators have different layer groups");
+  if (skip_tokens_ != other.skip_tokens_) {
+    return mismatch_error(
+        absl::StrCat("the calibrators have different skip_tokens: ", skip_tokens_, " and ", other.skip_tokens_));
+  }
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    failure_ = moments_[group].keys.merge(*backend_, other.moments_[group].keys, scratch_);
+    FOLDKV_RETURN_IF_ERROR(failure_);
+    failure_ = moments_[group].values.merge(*backend_, other.moments_[group].values, scratch_);
+    FOLDKV_RETURN_IF_ERROR(failure_);
+  }
+  sample_count_ += other.sample_count_;
+  return absl::OkStatus();
+}
+
+Status Calibrator::check_solvable(const SolveOptions& options) const {
+  FOLDKV_RETURN_IF_ERROR(failure_);
+  FOLDKV_RETURN_IF_ERROR(check_solve_options(options));
+  const int64_t rows = moments_[0].keys.count();
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const int64_t width = moments_[group].keys.width();
+    for (const Moments* side : {&moments_[group].keys, &moments_[group].values}) {
+      if (side->count() != rows) {
+        return state_error(absl::StrCat("group ", group, " has ", side->count(), " rows on one side, group 0 ", rows,
+                                        " of keys; all must have observed the same tokens"));
+      }
+    }
+    if (rows < width) {
+      return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", width, " or more: group ", group,
+                                      " has that many coordinates (layers * key width)"));
+    }
+    FOLDKV_RETURN_IF_ERROR(check_range("correction_rank", options.correction.rank, 0, width));
+  }
+  return absl::OkStatus();
+}
+
+Profile Calibrator::empty_profile(const SolveOptions& options) const {
+  Profile profile;
+  profile.model_fingerprint = model_->fingerprint();
+  profile.model_name = model_->name();
+  profile.layer_count = static_cast<int32_t>(model_->layer_count());
+  profile.centred = options.centred;
+  profile.calibration_tokens = moments_[0].keys.count();
+  profile.calibration_samples = sample_count_;
+  profile.made_by = options.made_by;
+  for (const LayerGroup& layers : groups_) {
+    ProfileGroup group;
+    group.layers = layers;
+    group.key_width = model_->layer(layers[0]).key_width();
+    group.scale_group = options.scale_group;
+    group.rotated = options.rotate;
+    if (options.correction.rank > 0) group.correction = options.correction;
+    profile.groups.push_back(std::move(group));
+  }
+  return profile;
+}
+
+StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
+  FOLDKV_RETURN_IF_ERROR(check_solvable(options));
+  Profile profile = empty_profile(options);
+  const int64_t task_count = 2 * std::ssize(groups_);
+  std::vector<StatusOr<ProfileSide>> sides(static_cast<size_t>(task_count));
+  run_tasks(task_count, backend_->thread_count(), [&](int64_t task) {
+    const auto index = static_cast<size_t>(task / 2);
+    const backend::Side side = task % 2 == 0 ? backend::Side::kKeys : backend::Side::kValues;
+    const ProfileGroup& group = profile.groups[index];
+    try {
+      const std::vector<Band> bands = bands_of(options, side, group.key_width, group.stacked_width());
+      const Moments& moments = side == backend::Side::kKeys ? moments_[index].keys : moments_[index].values;
+      sides[static_cast<size_t>(task)] = solve_side(*backend_, moments, bands, options);
+    } catch (const std::bad_alloc&) {  // must not leave its thread
+      sides[static_cast<size_t>(task)] = memory_error(absl::StrCat("not enough memory to solve group ", index));
+    }
+  });
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    FOLDKV_ASSIGN_OR_RETURN(profile.groups[index].keys, std::move(sides[2 * index]));
+    FOLDKV_ASSIGN_OR_RETURN(profile.groups[index].values, std::move(sides[2 * index + 1]));
+  }
+  FOLDKV_RETURN_IF_ERROR(finish_profile(profile));
+  return profile;
+}
+
+}  // namespace foldkv

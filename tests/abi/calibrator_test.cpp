@@ -1,0 +1,193 @@
+#include "tests/abi/api_fixture.h"
+
+namespace foldkv::test {
+namespace {
+
+// Keys and values of that many tokens for every layer.
+struct Sample {
+  explicit Sample(int64_t tokens, uint32_t seed = 5) {
+    rows.reserve(2 * kLayers);
+    for (int32_t layer = 0; layer < kLayers; ++layer) {
+      for (auto* list : {&keys, &values}) {
+        rows.push_back(some_numbers(tokens * kKvHeads * kHeadSize, seed + static_cast<uint32_t>(rows.size())));
+        list->push_back(tensor_of(rows.back(), {tokens, kKvHeads, kHeadSize}));
+      }
+    }
+  }
+  std::vector<std::vector<float>> rows;
+  std::vector<foldkv_tensor> keys, values;
+};
+
+class Calibration {
+ public:
+  explicit Calibration(const Api& api) {
+    auto options = sized<foldkv_calibrator_options>();
+    options.layers_per_group = 2;
+    REQUIRE(foldkv_calibrator_create(api.runtime, api.model, &options, &calibrator, nullptr) == FOLDKV_OK);
+  }
+  ~Calibration() { foldkv_calibrator_release(calibrator); }
+  Calibration(const Calibration&) = delete;
+  Calibration& operator=(const Calibration&) = delete;
+
+  foldkv_status observe(const Sample& sample, foldkv_error* error = nullptr) const {
+    return foldkv_calibrator_observe(calibrator, sample.keys.data(), sample.values.data(), kLayers, 0, error);
+  }
+
+  foldkv_calibrator* calibrator = nullptr;
+};
+
+TEST_CASE("calibrator options are checked") {
+  const Api api;
+  foldkv_calibrator* calibrator = nullptr;
+  const auto refused = [&](const std::string& argument, const auto& change) {
+    auto options = sized<foldkv_calibrator_options>();
+    change(options);
+    check_refused(FOLDKV_E_ARGUMENT, argument, [&](foldkv_error* error) {
+      return foldkv_calibrator_create(api.runtime, api.model, &options, &calibrator, error);
+    });
+    CHECK(calibrator == nullptr);
+  };
+  refused("options.layers_per_group", [](auto& options) { options.layers_per_group = -1; });
+  refused("options.skip_tokens", [](auto& options) { options.skip_tokens = -2; });
+  refused("options.groups", [](auto& options) { options.group_count = 1; });
+  const int32_t falling[2] = {1, 0};
+  const int32_t far[1] = {2};
+  auto group = sized<foldkv_layer_group>();
+  group.layer_count = 2;
+  group.layers = falling;
+  refused("options.groups[0].layers[1]", [&](auto& options) {
+    options.groups = &group;
+    options.group_count = 1;
+  });
+  group.layer_count = 1;
+  group.layers = far;
+  refused("options.groups[0].layers[0]", [&](auto& options) {
+    options.groups = &group;
+    options.group_count = 1;
+  });
+  group.layers = nullptr;
+  refused("options.groups[0].layers", [&](auto& options) {
+    options.groups = &group;
+    options.group_count = 1;
+  });
+}
+
+TEST_CASE("observed tensors are checked and a refused one counts for nothing") {
+  const Api api;
+  const Calibration calibration(api);
+  Sample sample(50);
+  REQUIRE(calibration.observe(sample) == FOLDKV_OK);
+  const auto refused = [&](foldkv_status status, const std::string& argument, const auto& change) {
+    Sample changed(50, 77);
+    change(changed);
+    check_refused(status, argument, [&](foldkv_error* error) { return calibration.observe(changed, error); });
+  };
+  refused(FOLDKV_E_ARGUMENT, "keys[1].shape", [](Sample& changed) { changed.keys[1].shape[2] = 7; });
+  refused(FOLDKV_E_ARGUMENT, "values[0].shape", [](Sample& changed) { changed.values[0].shape[1] = 3; });
+  refused(FOLDKV_E_ARGUMENT, "keys[1].shape", [](Sample& changed) { changed.keys[1].shape[0] = 49; });
+  refused(FOLDKV_E_ARGUMENT, "values[1].data", [](Sample& changed) { changed.values[1].data = nullptr; });
+  refused(FOLDKV_E_NUMERIC, "values[1]", [](Sample& changed) { changed.rows[3][700] = NAN; });
+  refused(FOLDKV_E_NUMERIC, "keys[0]", [](Sample& changed) { changed.rows[0][799] = INFINITY; });
+  check_refused(FOLDKV_E_ARGUMENT, "layer_count", [&](foldkv_error* error) {
+    return foldkv_calibrator_observe(calibration.calibrator, sample.keys.data(), sample.values.data(), 3, 0, error);
+  });
+  check_refused(FOLDKV_E_ARGUMENT, "first_token", [&](foldkv_error* error) {
+    return foldkv_calibrator_observe(calibration.calibrator, sample.keys.data(), sample.values.data(), kLayers, -1,
+                                     error);
+  });
+  foldkv_profile* profile = nullptr;
+  REQUIRE(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, nullptr) == FOLDKV_OK);
+  auto info = sized<foldkv_profile_info>();
+  REQUIRE(foldkv_profile_get_info(profile, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.calibration_tokens == 46);
+  foldkv_profile_release(profile);
+}
+
+TEST_CASE("too few rows cannot be solved") {
+  const Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(20)) == FOLDKV_OK);
+  foldkv_profile* profile = nullptr;
+  foldkv_error error = sized<foldkv_error>();
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, &error) == FOLDKV_E_STATE);
+  CHECK(std::string(error.message).find("16") != std::string::npos);
+  CHECK(profile == nullptr);
+}
+
+TEST_CASE("solve options are checked and named") {
+  const Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(100)) == FOLDKV_OK);
+  const auto refused = [&](const std::string& argument, const auto& change) {
+    auto options = sized<foldkv_solve_options>();
+    change(options);
+    foldkv_profile* profile = nullptr;
+    check_refused(FOLDKV_E_ARGUMENT, argument, [&](foldkv_error* error) {
+      return foldkv_calibrator_solve(calibration.calibrator, &options, &profile, error);
+    });
+    CHECK(profile == nullptr);
+  };
+  refused("options.bits", [](auto& options) { options.bits = 1; });
+  refused("options.bits", [](auto& options) { options.bits = 9; });
+  refused("options.latent_width", [](auto& options) { options.latent_width = -1; });
+  refused("options.scale_group", [](auto& options) { options.scale_group = -4; });
+  refused("options.rotate", [](auto& options) { options.rotate = 2; });
+  refused("options.uncentred", [](auto& options) { options.uncentred = -1; });
+  refused("options.correction_rank", [](auto& options) { options.correction_rank = -1; });
+  refused("options.key_bands", [](auto& options) { options.key_band_count = 1; });
+  const foldkv_band bands[2] = {{8, 4}, {8, 11}};
+  refused("options.value_bands[1].bits", [&](auto& options) {
+    options.value_bands = bands;
+    options.value_band_count = 2;
+  });
+}
+
+TEST_CASE("two halves merged are the whole") {
+  const Api api;
+  const Calibration left(api);
+  const Calibration right(api);
+  const Calibration whole(api);
+  const Sample first(60, 1);
+  const Sample second(70, 2);
+  REQUIRE(left.observe(first) == FOLDKV_OK);
+  REQUIRE(right.observe(second) == FOLDKV_OK);
+  REQUIRE(whole.observe(first) == FOLDKV_OK);
+  REQUIRE(whole.observe(second) == FOLDKV_OK);
+  REQUIRE(foldkv_calibrator_merge(left.calibrator, right.calibrator, nullptr) == FOLDKV_OK);
+  std::vector<double> variances[2];
+  for (int index = 0; index < 2; ++index) {
+    foldkv_profile* profile = nullptr;
+    REQUIRE(foldkv_calibrator_solve(index == 0 ? left.calibrator : whole.calibrator, nullptr, &profile, nullptr) ==
+            FOLDKV_OK);
+    variances[index].resize(32);
+    REQUIRE(foldkv_profile_get_variances(profile, 0, FOLDKV_KEYS, variances[index].data(), 32, nullptr) == FOLDKV_OK);
+    foldkv_profile_release(profile);
+  }
+  for (size_t i = 0; i < 32; ++i) CHECK(variances[0][i] == doctest::Approx(variances[1][i]).epsilon(1e-9));
+  check_refused(FOLDKV_E_ARGUMENT, "other",
+                [&](foldkv_error* error) { return foldkv_calibrator_merge(left.calibrator, nullptr, error); });
+}
+
+TEST_CASE("a calibrator attaches to empty exact sequences only") {
+  Api api;
+  const Calibration calibration(api);
+  foldkv_error error = sized<foldkv_error>();
+  CHECK(foldkv_calibrator_attach(calibration.calibrator, api.sequence, &error) == FOLDKV_E_STATE);
+  CHECK(std::string(error.argument) == "sequence");
+  foldkv_sequence_release(api.sequence);
+  REQUIRE(foldkv_sequence_create(api.runtime, api.model, nullptr, nullptr, &api.sequence, nullptr) == FOLDKV_OK);
+  REQUIRE(foldkv_calibrator_attach(calibration.calibrator, api.sequence, nullptr) == FOLDKV_OK);
+  api.feed(120, 3);
+  CHECK(foldkv_calibrator_attach(calibration.calibrator, api.sequence, nullptr) == FOLDKV_E_STATE);
+  REQUIRE(foldkv_calibrator_attach(nullptr, api.sequence, nullptr) == FOLDKV_OK);
+  api.feed(1, 4);
+  foldkv_profile* profile = nullptr;
+  REQUIRE(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, nullptr) == FOLDKV_OK);
+  auto info = sized<foldkv_profile_info>();
+  REQUIRE(foldkv_profile_get_info(profile, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.calibration_tokens == 116);
+  foldkv_profile_release(profile);
+}
+
+}  // namespace
+}  // namespace foldkv::test

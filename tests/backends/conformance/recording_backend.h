@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "backends/interface/backend.h"
+#include "tests/backends/conformance/operation.h"
+
+namespace foldkv::test {
+
+// A backend that counts which operations were asked of it. Operations run one at a time in the suite.
+class RecordingBackend final : public backend::Backend {
+ public:
+  explicit RecordingBackend(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)) {}
+
+  [[nodiscard]] int64_t calls(Operation operation) const { return calls_[static_cast<size_t>(operation)]; }
+
+  std::string_view name() const override { return inner_->name(); }
+  std::string_view instruction_set() const override { return inner_->instruction_set(); }
+  int thread_count() const override { return inner_->thread_count(); }
+  bool host_memory() const override { return inner_->host_memory(); }
+  int64_t memory_granularity() const override { return inner_->memory_granularity(); }
+
+  StatusOr<std::byte*> reserve_memory(int64_t bytes) override {
+    return count(Operation::kMemory).reserve_memory(bytes);
+  }
+  void release_memory(std::byte* memory, int64_t bytes) override {
+    count(Operation::kMemory).release_memory(memory, bytes);
+  }
+  void discard_memory(std::byte* memory, int64_t bytes) override {
+    count(Operation::kMemory).discard_memory(memory, bytes);
+  }
+  Status copy_to_device(std::byte* device, const std::byte* host, int64_t bytes) override {
+    return count(Operation::kCopy).copy_to_device(device, host, bytes);
+  }
+  Status copy_to_host(std::byte* host, const std::byte* device, int64_t bytes) override {
+    return count(Operation::kCopy).copy_to_host(host, device, bytes);
+  }
+  int64_t rotation_bytes(const backend::Rotation& rotation) const override { return inner_->rotation_bytes(rotation); }
+  Status prepare_rotation(const backend::Rotation& rotation, std::byte* memory) override {
+    return count(Operation::kRotation).prepare_rotation(rotation, memory);
+  }
+  Status check_attention(const backend::AttentionRules& rules, const backend::LatentLayout* layout) const override {
+    return count(Operation::kCheckAttention).check_attention(rules, layout);
+  }
+  StatusOr<std::unique_ptr<backend::Product>> make_product(const backend::ProductShape& shape) override {
+    return count(Operation::kProduct).make_product(shape);
+  }
+  StatusOr<bool> all_finite(const TensorView& view) override { return count(Operation::kAllFinite).all_finite(view); }
+  Status convert(const TensorView& input, const MutableTensorView& output) override {
+    return count(Operation::kConvert).convert(input, output);
+  }
+  Status prepare_heads(const backend::PrepareHeadsRequest& request) override {
+    return count(Operation::kPrepareHeads).prepare_heads(request);
+  }
+  Status append(const backend::AppendRequest& request) override { return count(Operation::kAppend).append(request); }
+  Status move_rows(const backend::MoveRequest& request) override {
+    return count(Operation::kMoveRows).move_rows(request);
+  }
+  int64_t attend_workspace(const backend::AttendShape& shape) const override {
+    return inner_->attend_workspace(shape);
+  }
+  Status attend(const backend::AttendRequest& request) override { return count(Operation::kAttend).attend(request); }
+  int64_t latent_workspace(const backend::LatentShape& shape) const override {
+    return inner_->latent_workspace(shape);
+  }
+  Status mean(const backend::MeanRequest& request) override { return count(Operation::kMean).mean(request); }
+  Status encode(const backend::EncodeRequest& request) override { return count(Operation::kEncode).encode(request); }
+  Status rebuild(const backend::RebuildRequest& request) override {
+    return count(Operation::kRebuild).rebuild(request);
+  }
+  Status sketch(const backend::SketchRequest& request) override { return count(Operation::kSketch).sketch(request); }
+  Status coefficients(const backend::CoefficientsRequest& request) override {
+    return count(Operation::kCoefficients).coefficients(request);
+  }
+  Status moments(const backend::MomentsRequest& request) override {
+    return count(Operation::kMoments).moments(request);
+  }
+
+ private:
+  backend::Backend& count(Operation operation) const {
+    ++calls_[static_cast<size_t>(operation)];
+    return *inner_;
+  }
+
+  std::unique_ptr<backend::Backend> inner_;
+  mutable std::array<int64_t, kOperationNames.size()> calls_{};
+};
+
+}  // namespace foldkv::test
