@@ -6,10 +6,10 @@
 #include "backends/interface/operations.h"
 #include "runtime/base/status.h"
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 [[nodiscard]] Status check_attention(const AttentionRules& rules, const LatentLayout* layout);
 [[nodiscard]] int64_t attend_workspace(const Engine& engine, const AttendShape& shape);
 void attend(const Engine& engine, const AttendRequest& request);
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/partitions.h"
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 namespace {
 
 // Keeps the weighted sums of a unit in the second cache.
@@ -24,43 +24,40 @@ struct Totals {
 // Rows of a sequence that may be cut at partitions.
 int64_t few_rows(const AttendGeometry& geometry) { return std::max<int64_t>(1, kUnitQueries / geometry.query_heads); }
 
-// Room for partial sums, counted in rows times partitions: every sequence with one row finds room, and some with more.
-int64_t partial_rows(const AttendGeometry& geometry, const Totals& totals) {
-  if (totals.sequences == 0) return 0;
-  const int64_t regions = 2 * totals.sequences;
-  // The count of partitions grows ever slower with tokens: regions of equal length have the most.
-  const int64_t parts = regions * (partition_count(divide_up(totals.tokens, regions)) + 1);
-  return parts + std::min(totals.rows, few_rows(geometry)) * std::min(parts, kSharedPartitions);
+// Room for partial sums, counted in queries times partitions: every sequence with one row finds room, and some with
+// more. Never falls when a number of the shape rises, since a workspace serves smaller calls too.
+int64_t partial_queries(const AttendGeometry& geometry, const Totals& totals) {
+  const int64_t parts = most_partitions(totals.tokens, 2 * totals.sequences);
+  return parts * geometry.query_heads + std::min(parts, kSharedPartitions) * largest_unit(geometry, totals.rows);
 }
 
 class PartialSums {
  public:
-  PartialSums(Workspace& workspace, const AttendGeometry& geometry, int64_t rows)
-      : geometry_(geometry), rows_left_(rows) {
-    const int64_t queries = rows * geometry.query_heads;
+  PartialSums(Workspace& workspace, const AttendGeometry& geometry, int64_t queries)
+      : geometry_(geometry), queries_left_(queries) {
     sums_ = workspace.take<float>(queries * std::max(geometry.value_width, geometry.head_width));
     maxima_ = workspace.take<float>(queries);
     part_sums_ = workspace.take<float>(queries);
   }
 
   // False when there is no room left.
-  bool give(SequencePlan& plan, int64_t row_count) {
-    const int64_t rows = row_count * plan.parts();
-    if (rows > rows_left_) return false;
-    rows_left_ -= rows;
+  bool give(SequencePlan& plan) {
+    const int64_t queries = plan.queries * plan.parts();
+    if (queries > queries_left_) return false;
+    queries_left_ -= queries;
     plan.latent_sums = sums_;
     plan.exact_sums = plan.latent_sums + plan.latent_parts * plan.queries * geometry_.value_width;
     sums_ = plan.exact_sums + plan.exact_parts * plan.queries * geometry_.head_width;
     plan.maxima = maxima_;
-    maxima_ += plan.parts() * plan.queries;
+    maxima_ += queries;
     plan.sums = part_sums_;
-    part_sums_ += plan.parts() * plan.queries;
+    part_sums_ += queries;
     return true;
   }
 
  private:
   const AttendGeometry& geometry_;
-  int64_t rows_left_;
+  int64_t queries_left_;
   float* sums_;
   float* maxima_;
   float* part_sums_;
@@ -162,7 +159,7 @@ int64_t attend_plan_bytes(const Engine& engine, const AttendShape& shape) {
   for (int64_t worker = 0; worker < engine.workers(); ++worker) {
     UnitScratch::take(workspace, geometry, largest_unit(geometry, shape.rows));
   }
-  PartialSums(workspace, geometry, partial_rows(geometry, {shape.rows, shape.sequences, shape.total_tokens}));
+  PartialSums(workspace, geometry, partial_queries(geometry, {shape.rows, shape.sequences, shape.total_tokens}));
   return workspace.bytes();
 }
 
@@ -176,7 +173,7 @@ AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) 
   for (UnitScratch& worker : plan.workers) {
     worker = UnitScratch::take(workspace, geometry, largest_unit(geometry, totals.rows));
   }
-  PartialSums partial_sums(workspace, geometry, partial_rows(geometry, totals));
+  PartialSums partial_sums(workspace, geometry, partial_queries(geometry, totals));
 
   // Sequences of one row first: they gain most.
   for (const bool single : {true, false}) {
@@ -189,7 +186,7 @@ AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) 
       sequence_plan.exact_parts = partition_count(sequence.exact.token_count);
       sequence_plan.queries = sequence.row_count * geometry.query_heads;
       if (sequence.row_count == 0) continue;
-      if (sequence.row_count <= few_rows(geometry) && partial_sums.give(sequence_plan, sequence.row_count)) {
+      if (sequence.row_count <= few_rows(geometry) && partial_sums.give(sequence_plan)) {
         plan_by_partition(geometry, engine.workers(), sequence_plan);
       } else {
         plan_by_rows(geometry, engine.workers(), sequence.row_count, sequence_plan);
@@ -205,4 +202,4 @@ AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) 
   return plan;
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -13,7 +13,7 @@
 //
 // A query is a row and a query head. Queries of a unit are ordered [kv head][row][head of the group], so that those of
 // one KV head, which share keys and values, are adjacent.
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 struct AttendGeometry {
   int64_t query_heads = 0;
@@ -95,4 +95,4 @@ struct AttendPlan {
 [[nodiscard]] int64_t attend_plan_bytes(const Engine& engine, const AttendShape& shape);
 [[nodiscard]] AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request);
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -3,7 +3,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/thread_pool.h"
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 // What every operation of the cpu backend works with.
 struct Engine {
@@ -13,4 +13,4 @@ struct Engine {
   [[nodiscard]] int64_t workers() const { return threads.thread_count(); }
 };
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

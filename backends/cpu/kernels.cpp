@@ -6,7 +6,7 @@
 #include <cpuid.h>
 #endif
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 namespace portable {
 extern const Kernels kKernels;
@@ -55,4 +55,4 @@ const char* available_kernels() {
   return "portable";
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

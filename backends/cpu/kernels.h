@@ -12,7 +12,7 @@
 //
 // A tile is 64 token slots. Arrays named [..][64] have tokens in lanes; widths named "padded" are rounded up to
 // kWidthPadding numbers. No kernel reads beyond the numbers that its arguments name.
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 inline constexpr int64_t kTile = 64;
 inline constexpr int64_t kWidthPadding = 16;
@@ -130,7 +130,7 @@ struct WideRowProduct {
   int64_t rows = 0;
   int64_t columns = 0;
   int64_t depth = 0;
-  const float* x = nullptr;
+  const double* x = nullptr;
   int64_t x_stride = 0;
   const double* w = nullptr;
   int64_t w_stride = 0;
@@ -198,4 +198,4 @@ struct Kernels {
 // Names separated by ", ", the best first.
 [[nodiscard]] const char* available_kernels();
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 namespace {
 
 // Kernels read whole registers, up to 64 bytes beyond a group's codes.
@@ -93,4 +93,4 @@ void coefficients_in_lanes(const Kernels& kernels, const LatentLayout& layout, s
   kernels.transpose_tile(NumberFormat::kF16, rows, layout.correction_rank, coefficients);
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

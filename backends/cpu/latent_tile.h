@@ -8,7 +8,7 @@
 #include "backends/interface/layout.h"
 
 // Latents of a tile, decoded from their pages.
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 // Scratch memory for latents of up to `width` coordinates.
 struct LatentScratch {
@@ -35,4 +35,4 @@ void decode_latents_in_rows(const LatentTileRequest& request, float* latents, in
 void coefficients_in_lanes(const Kernels& kernels, const LatentLayout& layout, std::byte* const* pages,
                            TileSlots slots, float* coefficients);
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

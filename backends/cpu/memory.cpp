@@ -10,7 +10,7 @@
 #include <new>
 #endif
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 #if defined(__linux__)
 
@@ -59,4 +59,4 @@ void discard_system_memory(std::byte* memory, int64_t bytes) { std::memset(memor
 
 #endif
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -4,7 +4,7 @@
 
 #include "runtime/base/checked.h"
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 namespace {
 
 constexpr int64_t kSlots = 512;
@@ -22,6 +22,17 @@ int64_t partition_count(int64_t tokens) {
   return count + divide_up(tokens - start, start / kPartitionsOfDoubling);
 }
 
+int64_t most_partitions(int64_t tokens, int64_t regions) {
+  // The count grows ever slower with tokens, so regions of equal length have the most; each may end with a part that
+  // is not full.
+  if (tokens <= regions * kEvenSlots) return divide_up(tokens, kSlots) + regions;
+  int64_t doublings = 0;
+  for (; tokens > regions * (kEvenSlots << (doublings + 1)); ++doublings) {
+  }
+  return regions * kPartitionsOfDoubling * (doublings + 1) +
+         divide_up(tokens * kPartitionsOfDoubling, kEvenSlots << doublings) + regions;
+}
+
 SlotRange partition(int64_t index, int64_t tokens) {
   int64_t first = index * kSlots;
   int64_t size = kSlots;
@@ -33,4 +44,4 @@ SlotRange partition(int64_t index, int64_t tokens) {
   return {first, std::min(first + size, tokens)};
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

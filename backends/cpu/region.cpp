@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 void exact_rows(const ExactLayout& layout, const ExactRegion& region, Side side, int64_t first_number, TileSlots slots,
                 const std::byte* (&rows)[kTile]) {
@@ -35,4 +35,4 @@ PositionRange gather_positions(const PositionRegion& region, TileSlots slots, in
   return range;
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

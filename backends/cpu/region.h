@@ -8,7 +8,7 @@
 
 // Where the tokens of a tile lie. A tile is the slots [first, first + live) of a region, live at most 64; the arrays
 // have 64 entries, of which those beyond live are absent.
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 struct TileSlots {
   int64_t first = 0;
@@ -30,4 +30,4 @@ PositionRange gather_positions(const PositionRegion& region, TileSlots slots, in
   return pages[slot / layout.page_tokens];
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 namespace {
 
 // 128^4 * 8 = 2^31
@@ -83,4 +83,4 @@ void write_rotation_table(const Rotation& rotation, std::byte* memory) {
   }
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -14,11 +14,11 @@
 //   for each of the five digits:    cosines [digits][pairs] | sines [digits][pairs]
 //
 // The lowest digit's numbers carry the rotation's scale.
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 [[nodiscard]] int64_t rotation_table_bytes(int64_t pairs);
 void write_rotation_table(const Rotation& rotation, std::byte* memory);
 // The table that lies at rotation.prepared; no pairs without rotation.
 [[nodiscard]] RotationTable rotation_table(const Rotation& rotation);
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 namespace {
 
 // Layers follow each other within microseconds, so a short look saves the wake-up; a long one would take the core
@@ -97,4 +97,4 @@ void ThreadPool::worker_loop(int worker) {
   }
 }
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -7,7 +7,7 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 // Threads of one backend. Dispatch allocates nothing. A call that finds the pool busy with another caller's work, and
 // any call of a task, runs on its own thread alone; so results must not depend on how many workers take part.
@@ -54,4 +54,4 @@ class ThreadPool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

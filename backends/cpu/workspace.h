@@ -5,7 +5,7 @@
 
 #include "runtime/base/checked.h"
 
-namespace foldkv::backend {
+namespace foldkv::backend::cpu {
 
 // Hands out parts of a workspace, each on a cache line. The same walk without memory counts the bytes.
 class Workspace {
@@ -34,4 +34,4 @@ class Workspace {
   int64_t used_ = 0;
 };
 
-}  // namespace foldkv::backend
+}  // namespace foldkv::backend::cpu

@@ -156,8 +156,8 @@ typedef struct foldkv_ledger {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t exact;       /* pages of keys and values in the cache's own number format */
-  uint64_t latent;      /* pages of codes and scales */
-  uint64_t correction;  /* correction bases and coefficients */
+  uint64_t latent;      /* pages of codes, scales and correction coefficients */
+  uint64_t correction;  /* correction bases */
   uint64_t mean;        /* means of sequences */
   uint64_t positions;   /* positions of tokens */
   uint64_t profile;     /* bases and means of profiles, prepared for the device, shared by sequences */
@@ -208,7 +208,8 @@ typedef struct foldkv_layer {
   int32_t kv_heads;
   int32_t head_size;              /* 1 to 512 */
   const foldkv_rotation* rotation; /* NULL: the layer does not rotate. Copied */
-  int64_t window;                 /* sliding window: a query sees itself and window - 1 positions before it. 0: all */
+  int64_t window;                 /* sliding window: a query sees itself and window - 1 positions before it.
+                                     0: all. Tokens that have left the window stay in memory in this version */
   double attention_scale;         /* 0: 1 / sqrt(head_size) */
   double soft_cap;                /* c: scores become c * tanh(score / c). 0: off */
   const float* query_norm;        /* [head_size] RMS norm of every query head before rotation; NULL: none. Copied */
@@ -390,7 +391,8 @@ typedef struct foldkv_sequence_options {
   int32_t sink_tokens;   /* first tokens that stay exact. 0: 4; -1: none */
   int32_t recent_tokens; /* last tokens that stay exact. 0: 64; -1: none */
   int32_t fold_tokens;   /* generated tokens are folded in runs of this many, once recent_tokens plus one run
-                            are exact. 0: 64; -1: never, generated tokens stay exact */
+                            are exact. 0: 64; -1: never, generated tokens stay exact. The first run of a
+                            sequence has 16 tokens at least, of a prompt too: fewer wait for more */
   int32_t mean;
 } foldkv_sequence_options;
 
@@ -431,7 +433,7 @@ typedef struct foldkv_sequence_stats {
   int64_t next_position;
   uint64_t bytes;               /* held by this sequence: the sum of its ledger */
   uint64_t full_cache_bytes;    /* of an uncompressed 16-bit cache of the same tokens */
-  uint64_t latent_token_bytes;  /* codes and scales of one token over all groups */
+  uint64_t latent_token_bytes;  /* codes, scales, coefficients of one token over all groups */
   uint64_t full_token_bytes;    /* 16-bit keys and values of one token over all layers */
   uint64_t grouped_token_bytes; /* the part of full_token_bytes in layers that belong to a group */
   foldkv_ledger ledger;         /* profile, model and scratch are zero here: they are not the sequence's own */

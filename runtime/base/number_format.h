@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <string_view>
 
 // The three number formats of tensors and of the exact region, and their scalar conversions (round half to even).
 namespace foldkv {
@@ -10,7 +9,7 @@ namespace foldkv {
 enum class NumberFormat : int32_t { kF32 = 1, kF16 = 2, kBF16 = 3 };
 
 [[nodiscard]] constexpr int64_t bytes_of(NumberFormat format) { return format == NumberFormat::kF32 ? 4 : 2; }
-[[nodiscard]] constexpr std::string_view name_of(NumberFormat format) {
+[[nodiscard]] constexpr const char* name_of(NumberFormat format) {
   switch (format) {
     case NumberFormat::kF32: return "f32";
     case NumberFormat::kF16: return "f16";

@@ -146,30 +146,27 @@ Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* wo
   return copy_positions(sequence, change);
 }
 
-Status close_gap(Sequence& sequence, const StorageChange& change) {
+size_t moved_tokens(const Sequence& sequence, const StorageChange& change) {
+  if (change.encoded_tokens == 0) return 0;
+  const SequenceStorage& storage = sequence.storage();
+  return static_cast<size_t>(storage.grouped_exact_tokens() + change.new_tokens - storage.sink_slots() -
+                             change.encoded_tokens);
+}
+
+Status close_gap(Sequence& sequence, const StorageChange& change, std::span<int32_t> positions) {
+  const auto count = static_cast<int64_t>(moved_tokens(sequence, change));
+  if (count == 0) return absl::OkStatus();
   const SequenceStorage& storage = sequence.storage();
   backend::Backend& backend = sequence.runtime().backend();
   const ExactSet& set = grouped_set(storage);
   const int64_t to = storage.sink_slots();
   const int64_t from = to + change.encoded_tokens;
-  const int64_t count = set.token_count + change.new_tokens - from;
-  if (count <= 0) return absl::OkStatus();
   for (int32_t layer : set.layers) {
     FOLDKV_RETURN_IF_ERROR(
         backend.move_rows({storage.exact_layout(layer), sequence.exact_region(layer, from + count), from, to, count}));
   }
-  std::vector<int32_t> positions(static_cast<size_t>(count));
   FOLDKV_RETURN_IF_ERROR(read_positions(backend, set.positions, from, count, positions.data()));
   return write_positions(backend, set.positions, to, count, positions.data());
-}
-
-Status encode_with_scratch(Sequence& sequence, const StorageChange& change) {
-  Runtime& runtime = sequence.runtime();
-  const int64_t bytes =
-      encode_workspace(runtime.backend(), sequence.shared_profile()->data, change.encoded_tokens);
-  FOLDKV_ASSIGN_OR_RETURN(const Block workspace, Block::allocate(runtime.arena(), Role::kScratch, bytes));
-  FOLDKV_RETURN_IF_ERROR(encode_run(sequence, change, workspace.data()));
-  return close_gap(sequence, change);
 }
 
 }  // namespace foldkv

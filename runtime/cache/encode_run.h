@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
+
 #include "runtime/cache/sequence.h"
 
 // Moving a run of exact tokens into latents: centre, project, quantize, correct. The pages were reserved with the
@@ -14,10 +17,11 @@ namespace foldkv {
 // something does not fit its format: what is published is untouched.
 [[nodiscard]] Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace);
 
-// Moves the exact rows behind the encoded run down onto it. Call after encode_run of every sequence of the step.
-[[nodiscard]] Status close_gap(Sequence& sequence, const StorageChange& change);
+// Exact tokens behind the encoded run of a change; 0 without such a run.
+[[nodiscard]] size_t moved_tokens(const Sequence& sequence, const StorageChange& change);
 
-// encode_run and close_gap with a workspace of their own.
-[[nodiscard]] Status encode_with_scratch(Sequence& sequence, const StorageChange& change);
+// Moves the exact rows behind the encoded run down onto it; the sequence must publish the change next. Does nothing
+// without a run. positions: room for moved_tokens(), so that this step of a commit allocates nothing.
+[[nodiscard]] Status close_gap(Sequence& sequence, const StorageChange& change, std::span<int32_t> positions);
 
 }  // namespace foldkv

@@ -1,5 +1,8 @@
 #include "runtime/cache/sequence.h"
 
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
 #include "runtime/cache/encode_run.h"
 
 namespace foldkv {
@@ -50,22 +53,28 @@ Sequence::~Sequence() {
 
 Status Sequence::compress() {
   if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
+  const absl::Cleanup release = [this] { release_ownership(); };
   StorageChange change;
   change.encoded_tokens =
       encode_count(policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true});
-  Status status;
-  if (change.encoded_tokens > 0) {
-    status = storage_.reserve(runtime_->arena(), change);
-    if (status.ok()) status = encode_with_scratch(*this, change);
-    if (status.ok()) {
-      publish(change, next_position_, true);
-    } else {
-      storage_.rollback(runtime_->arena());
-    }
-    runtime_->arena().give_back();
-  }
-  release_ownership();
-  return status;
+  return change.encoded_tokens > 0 ? encode_now(change) : absl::OkStatus();
+}
+
+Status Sequence::encode_now(const StorageChange& change) {
+  Arena& arena = runtime_->arena();
+  // Until the change is published this drops what was reserved; afterwards there is nothing to drop.
+  const absl::Cleanup settle = [this, &arena] {
+    storage_.rollback(arena);
+    arena.give_back();
+  };
+  FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
+  const int64_t bytes = encode_workspace(runtime_->backend(), profile_->data, change.encoded_tokens);
+  FOLDKV_ASSIGN_OR_RETURN(const Block workspace, Block::allocate(arena, Role::kScratch, bytes));
+  FOLDKV_RETURN_IF_ERROR(encode_run(*this, change, workspace.data()));
+  std::vector<int32_t> moved(moved_tokens(*this, change));
+  FOLDKV_RETURN_IF_ERROR(close_gap(*this, change, moved));
+  publish(change, next_position_, true);
+  return absl::OkStatus();
 }
 
 Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {

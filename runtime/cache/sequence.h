@@ -74,6 +74,7 @@ class Sequence {
  private:
   Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
            std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy);
+  [[nodiscard]] Status encode_now(const StorageChange& change);
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<const SharedModel> model_;

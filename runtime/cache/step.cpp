@@ -16,8 +16,8 @@ StatusOr<std::unique_ptr<Step>> Step::begin(std::shared_ptr<Runtime> runtime, st
     FOLDKV_RETURN_IF_ERROR(step->check_positions(index));
   }
   step->plan_parts();
-  step->fill_positions();
   FOLDKV_RETURN_IF_ERROR(step->reserve());
+  step->fill_positions();
   FOLDKV_RETURN_IF_ERROR(step->write_new_positions());
   return step;
 }
@@ -120,9 +120,9 @@ void Step::fill_positions() {
 
 Status Step::reserve() {
   for (size_t index = 0; index < feeds_.size(); ++index) {
+    parts_[index].reserved = true;
     const Status status = feeds_[index].sequence->storage().reserve(runtime_->arena(), parts_[index].change);
     if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
-    parts_[index].reserved = true;
   }
   return reserve_scratch();
 }
@@ -183,11 +183,13 @@ Status Step::commit() {
     if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
   }
   FOLDKV_RETURN_IF_ERROR(observe());
+  std::vector<int32_t> moved;
   for (size_t index = 0; index < feeds_.size(); ++index) {
-    if (parts_[index].change.encoded_tokens == 0) continue;
-    FOLDKV_RETURN_IF_ERROR(close_gap(*feeds_[index].sequence, parts_[index].change));
+    moved.resize(std::max(moved.size(), moved_tokens(*feeds_[index].sequence, parts_[index].change)));
   }
+  // From here on nothing can fail.
   for (size_t index = 0; index < feeds_.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(close_gap(*feeds_[index].sequence, parts_[index].change, moved));
     const int64_t last = parts_[index].first_row + feeds_[index].token_count - 1;
     feeds_[index].sequence->publish(parts_[index].change, int64_t{positions_[static_cast<size_t>(last)]} + 1,
                                     !feeds_[index].continues);

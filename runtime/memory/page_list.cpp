@@ -5,14 +5,16 @@ namespace foldkv {
 Status PageList::grow(Allocator& allocator, int64_t tokens) {
   const int64_t needed = divide_up(tokens, page_tokens_);
   const int64_t before = page_count();
-  if (needed > before) pages_.reserve(static_cast<size_t>(needed));
   while (page_count() < needed) {
+    // The place first: when the host is out of memory, no page is lost.
+    pages_.push_back(nullptr);
     StatusOr<std::byte*> page = allocator.allocate(role_, page_bytes_);
     if (!page.ok()) {
+      pages_.pop_back();
       shrink(allocator, before * page_tokens_);
       return page.status();
     }
-    pages_.push_back(*page);
+    pages_.back() = *page;
   }
   return absl::OkStatus();
 }

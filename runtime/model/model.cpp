@@ -15,20 +15,29 @@ namespace {
 // Names what is hashed, so that a later change of the rules can change every fingerprint at once.
 constexpr char kFingerprintRules[] = "foldkv model 1";
 
+// Hosts compute these numbers with their own functions, or read them from files as f32. Rounded to f32 they are equal
+// where the hosts meant the same; a difference beyond that matters.
+void add_rounded(Fingerprint& fingerprint, double number) {
+  fingerprint.add(static_cast<double>(static_cast<float>(number)));
+}
+
 void add_rotation(Fingerprint& fingerprint, const std::optional<RotationRules>& rotation) {
   fingerprint.add(int64_t{rotation.has_value()});
   if (!rotation.has_value()) return;
-  fingerprint.add(static_cast<int64_t>(rotation->pairing));
-  fingerprint.add(std::span<const double>(rotation->inverse_frequencies)).add(rotation->scale);
+  fingerprint.add(static_cast<int64_t>(rotation->pairing)).add(std::ssize(rotation->inverse_frequencies));
+  for (double frequency : rotation->inverse_frequencies) add_rounded(fingerprint, frequency);
+  add_rounded(fingerprint, rotation->scale);
 }
 
 void add_layer(Fingerprint& fingerprint, const LayerRules& layer) {
   fingerprint.add(layer.query_heads).add(layer.kv_heads).add(layer.head_size);
   add_rotation(fingerprint, layer.rotation);
-  fingerprint.add(layer.window).add(layer.attention_scale).add(layer.soft_cap);
+  fingerprint.add(layer.window);
+  add_rounded(fingerprint, layer.attention_scale);
+  add_rounded(fingerprint, layer.soft_cap);
   fingerprint.add(std::span<const float>(layer.query_norm)).add(std::span<const float>(layer.key_norm));
   const bool has_norm = !layer.query_norm.empty() || !layer.key_norm.empty();
-  fingerprint.add(has_norm ? layer.norm_epsilon : 0.0);
+  add_rounded(fingerprint, has_norm ? layer.norm_epsilon : 0.0);
 }
 
 uint64_t fingerprint_of(const std::vector<LayerRules>& layers) {

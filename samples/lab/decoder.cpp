@@ -94,7 +94,8 @@ void Decoder::feed_forward(const ModelLayer& layer, int64_t rows) {
   linear(layer.gate_and_up, nullptr, normed_.data(), rows, gates_.data(), threads_);
   constexpr int64_t kSlice = 512;  // numbers of one row that one task activates
   const int64_t slices = (size + kSlice - 1) / kSlice;
-  threads_.parallel_for(rows * slices, [&](int64_t task) {
+  constexpr int64_t kActivationWork = 32;  // an exponential and a division cost about as much as this many products
+  threads_.parallel_for(rows * slices, rows * size * kActivationWork, [&](int64_t task) {
     const int64_t row = task / slices;
     const int64_t first = task % slices * kSlice;
     const float* gate = gates_.data() + row * 2 * size;

@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<FoldkvAttention>> FoldkvAttention::create(FoldkvH
 
 absl::Status FoldkvAttention::begin_step(int64_t tokens, bool prompt_continues) {
   step_.reset();
-  const foldkv_feed feed = foldkv::feed(sequence_, tokens, prompt_continues ? FOLDKV_FEED_CONTINUES : 0u);
+  const foldkv_feed feed = foldkv::feed(sequence_, tokens, prompt_continues ? uint32_t{FOLDKV_FEED_CONTINUES} : 0u);
   foldkv_step_options options = foldkv::init<foldkv_step_options>();
   const bool hidden = options_.input == FoldkvInput::kHidden;
   options.input = hidden ? FOLDKV_INPUT_HIDDEN : FOLDKV_INPUT_QKV;

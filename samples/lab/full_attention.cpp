@@ -72,7 +72,8 @@ absl::Status FullAttention::attend(int64_t layer, const float* normed, float* ou
   const float* bias = weights.query_key_value_bias.empty() ? nullptr : weights.query_key_value_bias.data();
   linear(weights.query_key_value, bias, normed, step_tokens_, projected_.data(), threads_);
   store_step(layer);
-  threads_.parallel_for(static_cast<int64_t>(tiles_.size()),
+  const int64_t work = step_tokens_ * (tokens_ + step_tokens_) * model_.shape.query_width() * 2;
+  threads_.parallel_for(static_cast<int64_t>(tiles_.size()), work,
                         [&](int64_t tile) { attend_tile(layer, static_cast<size_t>(tile)); });
   if (split_keys_) merge_tiles();
   linear(weights.attention_output, nullptr, context_.data(), step_tokens_, output, threads_);
@@ -101,7 +102,7 @@ void FullAttention::store_step(int64_t layer) {
   const int64_t head_size = shape.head_size;
   const int64_t row_width = shape.query_width() + 2 * shape.kv_width();
   const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_size)));
-  threads_.parallel_for(shape.kv_heads, [&](int64_t kv_head) {
+  threads_.parallel_for(shape.kv_heads, step_tokens_ * row_width * 4, [&](int64_t kv_head) {
     std::vector<float> rotated(static_cast<size_t>(head_size));
     for (int64_t token = 0; token < step_tokens_; ++token) {
       const float* row = projected_.data() + token * row_width;

@@ -28,9 +28,7 @@ class OneProductThread {
 // Outputs per task: enough work to be worth a thread, whole vectors.
 int64_t outputs_per_task(const Matrix& weight, int64_t rows, int threads) {
   constexpr int64_t kUnit = 16;
-  constexpr int64_t kSmallestWork = int64_t{1} << 17;
-  const int64_t work_per_output = weight.columns * rows;
-  const int64_t smallest = kSmallestWork / work_per_output + 1;
+  const int64_t smallest = ThreadPool::kWorthSharing / (weight.columns * rows) + 1;
   const int64_t even = (weight.rows + threads - 1) / threads;
   return (std::max(smallest, even) + kUnit - 1) / kUnit * kUnit;
 }
@@ -41,7 +39,7 @@ void linear(const Matrix& weight, const float* bias, const float* input, int64_t
             ThreadPool& threads) {
   const int64_t outputs = weight.rows;
   const int64_t step = outputs_per_task(weight, rows, threads.threads());
-  threads.parallel_for((outputs + step - 1) / step, [&](int64_t task) {
+  threads.parallel_for((outputs + step - 1) / step, rows * outputs * weight.columns, [&](int64_t task) {
     const OneProductThread one_thread;
     const int64_t first = task * step;
     const int64_t count = std::min(step, outputs - first);

@@ -24,6 +24,16 @@ class ThreadPool {
   // Runs task(context, i) for all i in [0, count) and returns when all have returned.
   void run(int32_t count, Task task, void* context);
 
+  // A loop of less work than this many multiply-adds in all is over before other threads have noticed it.
+  static constexpr int64_t kWorthSharing = 1 << 16;
+
+  // function(i) for all i in [0, count). work: about how many multiply-adds the whole loop is.
+  template <typename Function>
+  void parallel_for(int64_t count, int64_t work, const Function& function) {
+    if (work >= kWorthSharing) return parallel_for(count, function);
+    for (int64_t i = 0; i < count; ++i) function(i);
+  }
+
   template <typename Function>
   void parallel_for(int64_t count, const Function& function) {
     run(

@@ -97,7 +97,7 @@ TEST_CASE("every truncation and every flipped byte is refused as corrupt") {
     if (status != FOLDKV_E_CORRUPT) FAIL_CHECK("size ", size, " gave ", foldkv_status_name(status));
   }
   for (size_t index = 0; index < bytes.size(); ++index) {
-    for (unsigned char flip : {0x01, 0x80, 0xff}) {
+    for (const unsigned char flip : {static_cast<unsigned char>(1), static_cast<unsigned char>(128), static_cast<unsigned char>(255)}) {
       bytes[index] = static_cast<unsigned char>(bytes[index] ^ flip);
       const foldkv_status status = foldkv_profile_load(bytes.data(), bytes.size(), &loaded, nullptr);
       // Version fields may be named as such.

@@ -118,11 +118,11 @@ TEST_CASE("estimates check their question") {
     return foldkv_sequence_estimate(api.runtime, api.model, api.profile, nullptr, step, prompt, generated, &estimate,
                                     error);
   };
-  check_refused(FOLDKV_E_ARGUMENT, "prompt_tokens", [&](auto* error) { return ask(-1, 0, nullptr, error); });
-  check_refused(FOLDKV_E_ARGUMENT, "generated_tokens", [&](auto* error) { return ask(0, -1, nullptr, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "prompt_tokens", [&](foldkv_error* error) { return ask(-1, 0, nullptr, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "generated_tokens", [&](foldkv_error* error) { return ask(0, -1, nullptr, error); });
   auto step = sized<foldkv_step_options>();
   step.input = 9;
-  check_refused(FOLDKV_E_ARGUMENT, "step_options.input", [&](auto* error) { return ask(1, 1, &step, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "step_options.input", [&](foldkv_error* error) { return ask(1, 1, &step, error); });
   REQUIRE(ask(300, 0, nullptr, nullptr) == FOLDKV_OK);
   CHECK(estimate.sequence_bytes > 0);
   CHECK(estimate.peak_bytes > estimate.sequence_bytes);

@@ -29,6 +29,9 @@ class PagePool {
   [[nodiscard]] bool canaries_alive() const {
     return std::all_of(blocks_.begin(), blocks_.end(), [](const MemoryBlock& block) { return block.canary_alive(); });
   }
+  void fill(std::byte value) const {
+    for (const MemoryBlock& block : blocks_) std::fill_n(block.data(), block.bytes(), value);
+  }
   [[nodiscard]] std::vector<std::byte> bytes() const {
     std::vector<std::byte> all;
     for (const MemoryBlock& block : blocks_) all.insert(all.end(), block.data(), block.data() + block.bytes());

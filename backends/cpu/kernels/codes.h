@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Bit strings of codes: written, read token by token, read tile by tile.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
@@ -90,4 +90,4 @@ void decode_tile(const CodeTile& tile, uint32_t* scratch, float* latents) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

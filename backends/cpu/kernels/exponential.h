@@ -2,7 +2,7 @@
 
 #include "backends/cpu/kernels/vector.h"
 
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 // exp(x) = 2^n exp(r), |r| <= ln(2) / 2, with the polynomial of Cephes' expf. Relative error below 2e-7, exp(0) is 1;
@@ -63,4 +63,4 @@ void hyperbolic_tangent_array(const float* input, int64_t count, float* output) 
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

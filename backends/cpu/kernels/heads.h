@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Norm and rotation of heads that lie in rows, and the angles of a rotation.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 // head = head * gain / sqrt(mean(head^2) + epsilon). Squares are summed in double precision: no finite head overflows.
@@ -106,4 +106,4 @@ void rotate_row(const RotationTable& table, const float* cosines, const float* s
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

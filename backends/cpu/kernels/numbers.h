@@ -4,7 +4,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // The number formats, one register at a time and whole rows.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 FOLDKV_INLINE Half load_halves(const void* from) {
@@ -188,4 +188,4 @@ void to_f64(const float* input, int64_t count, double* output) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

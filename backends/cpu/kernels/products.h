@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Matrix products in which every number has one fixed chain of operations, whatever is computed beside it.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 // Rows x vectors of c held in registers.
@@ -97,4 +97,4 @@ void matrix_product(const MatrixProduct& p) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/numbers.h"
 #include "backends/cpu/kernels/vector.h"
 
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 // The nearest f16 of a positive double, ties to even. Rounding to f32 first, to odd, keeps what the second rounding
@@ -75,4 +75,4 @@ uint32_t quantize_group(const QuantizeGroup& group) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

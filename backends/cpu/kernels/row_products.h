@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Products of rows with rows. Block sizes do not change results: each number has its own lanes and its own sum.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 #if defined(__AVX512F__)
@@ -75,4 +75,4 @@ void row_product(const RowProduct& p) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // One softmax over tiles and parts: running maximum, running sum, weighted sums that follow the maximum.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 constexpr int kTileVectors = kTile / kLanes;
@@ -95,4 +95,4 @@ void finish_row(const FinishRow& row) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

@@ -15,7 +15,7 @@
 #define FOLDKV_NAME_OF_MACRO(name) #name
 #define FOLDKV_NAME_OF(name) FOLDKV_NAME_OF_MACRO(name)
 
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
@@ -48,4 +48,4 @@ const Kernels kKernels = {
     .quantize_group = quantize_group,
 };
 
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Rotation of tiles: 64 tokens in lanes.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 // Tokens at positions first, first + 1, ...: the lowest digit's angles are adjacent in the table, and at most two
@@ -77,4 +77,4 @@ void rotate_tile(const RotationTable& table, const float* cosines, const float* 
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

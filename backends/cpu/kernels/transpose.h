@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Squares of kLanes x kLanes 32-bit words, and tiles of 64 rows made of them.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 // Every 128-bit part of four registers as a 4 x 4 square.
@@ -118,4 +118,4 @@ void untranspose_tile(const float* input, int64_t width, int64_t live, float* ou
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

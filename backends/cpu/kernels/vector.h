@@ -15,7 +15,7 @@
 #define FOLDKV_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 #if defined(__AVX512F__)
@@ -123,4 +123,4 @@ FOLDKV_INLINE uint32_t maximum_of_words(Word value) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

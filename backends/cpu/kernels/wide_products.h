@@ -4,20 +4,20 @@
 #include "backends/cpu/kernels/vector.h"
 
 // Products in double precision.
-namespace foldkv::backend::FOLDKV_KERNEL_SET {
+namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 template <int kRows, int kColumns>
 __attribute__((noinline)) void wide_dot_block(const WideRowProduct& p, int64_t row, int64_t column) {
   Double sums[kRows][kColumns] = {};
-  const float* x = p.x + row * p.x_stride;
+  const double* x = p.x + row * p.x_stride;
   const double* w = p.w + column * p.w_stride;
   int64_t k = 0;
   for (; k + kWideLanes <= p.depth; k += kWideLanes) {
     Double right[kColumns];
     FOLDKV_UNROLL for (int c = 0; c < kColumns; ++c) right[c] = load_wide(w + c * p.w_stride + k);
     FOLDKV_UNROLL for (int r = 0; r < kRows; ++r) {
-      const Double left = load_as_wide(x + r * p.x_stride + k);
+      const Double left = load_wide(x + r * p.x_stride + k);
       FOLDKV_UNROLL for (int c = 0; c < kColumns; ++c) sums[r][c] = multiply_add_wide(left, right[c], sums[r][c]);
     }
   }
@@ -25,7 +25,7 @@ __attribute__((noinline)) void wide_dot_block(const WideRowProduct& p, int64_t r
     FOLDKV_UNROLL for (int c = 0; c < kColumns; ++c) {
       double sum = sum_of_wide_lanes(sums[r][c]);
       for (int64_t i = k; i < p.depth; ++i) {
-        const double product = static_cast<double>(x[r * p.x_stride + i]) * w[c * p.w_stride + i];
+        const double product = x[r * p.x_stride + i] * w[c * p.w_stride + i];
         sum = sum + product;
       }
       p.y[(row + r) * p.y_stride + column + c] = sum;
@@ -95,4 +95,4 @@ void outer_sum(const OuterSum& o) {
 }
 
 }  // namespace
-}  // namespace foldkv::backend::FOLDKV_KERNEL_SET
+}  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

@@ -36,16 +36,15 @@ Row row_of(const FiniteCase& finite_case) {
 }
 
 const std::vector<float>& odd_numbers() {
-  static const std::vector<float> numbers = {std::numeric_limits<float>::quiet_NaN(),
-                                             std::numeric_limits<float>::infinity(),
-                                             -std::numeric_limits<float>::infinity(),
-                                             -std::numeric_limits<float>::quiet_NaN()};
+  static const std::vector<float> numbers = {
+      std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+      -std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN()};
   return numbers;
 }
 
 Row random_row(Random& random) {
-  FiniteCase finite_case{random.pick(all_formats()), random.between(1, 9), random.between(1, 150), random.between(0, 5),
-                         -1, 0.0f};
+  FiniteCase finite_case{
+      random.pick(all_formats()), random.between(1, 9), random.between(1, 150), random.between(0, 5), -1, 0.0f};
   if (random.chance(0.7)) {
     finite_case.place = random.between(0, finite_case.rows * finite_case.columns - 1);
     finite_case.number = random.pick(odd_numbers());

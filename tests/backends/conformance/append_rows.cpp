@@ -51,16 +51,17 @@ Outcome run(const AppendCase& append_case, backend::Backend& backend, std::byte 
   const TensorMemory value_tensor(append_case.from, append_case.rows, width, width, fill, values);
   const ExactPages pages(layout, slots, fill);
   Outcome outcome;
-  outcome.set_status(backend.append({key_tensor.view(), value_tensor.view(), append_case.head_size,
-                                     append_case.norm ? norm.data() : nullptr, 1e-6, layout, pages.region(),
-                                     append_case.first_slot}));
+  outcome.set_status(
+      backend.append({key_tensor.view(), value_tensor.view(), append_case.head_size,
+                      append_case.norm ? norm.data() : nullptr, 1e-6, layout, pages.region(), append_case.first_slot}));
   outcome.expect(pages.pool().canaries_alive() && others_untouched(pages, append_case, slots, fill),
                  "written beyond the new slots");
   // Without a norm a number is rounded once; a norm may differ in the last bit before that.
   Field stored_keys = equal_field("keys", pages.numbers(Side::kKeys, append_case.first_slot, append_case.rows), width);
   if (append_case.norm) {
     stored_keys.kind = FieldKind::kNumbers;
-    stored_keys.tolerance = {std::max(step_of(append_case.to), 1e-6), 1e-6, append_case.to == NumberFormat::kF16 ? 0x1p-24 : 0.0};
+    stored_keys.tolerance = {std::max(step_of(append_case.to), 1e-6), 1e-6,
+                             append_case.to == NumberFormat::kF16 ? 0x1p-24 : 0.0};
   }
   outcome.fields.push_back(std::move(stored_keys));
   outcome.fields.push_back(

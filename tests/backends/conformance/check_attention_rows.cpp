@@ -22,8 +22,7 @@ Outcome run(const SupportCase& support_case, backend::Backend& backend) {
 }
 
 Row row_of(std::string name, const SupportCase& support_case) {
-  return {std::move(name),
-          [support_case](backend::Backend& backend, std::byte) { return run(support_case, backend); }};
+  return {std::move(name), [support_case](backend::Backend& backend, std::byte) { return run(support_case, backend); }};
 }
 
 }  // namespace

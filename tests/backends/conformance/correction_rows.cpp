@@ -47,9 +47,9 @@ Outcome run_sketch(const CorrectionCase& correction_case, backend::Backend& back
   const MemoryBlock workspace(backend.latent_workspace(data.latent_shape(correction_case.columns)), fill);
   auto* const numbers = reinterpret_cast<double*>(sketch.data());
   Outcome outcome;
-  outcome.set_status(backend.sketch({data.rows(Side::kKeys), &data.layout, data.region(true),
-                                     data.shape.first_latent_slot, data.key_basis.data(), test.data(),
-                                     correction_case.columns, numbers, workspace.data()}));
+  outcome.set_status(
+      backend.sketch({data.rows(Side::kKeys), &data.layout, data.region(true), data.shape.first_latent_slot,
+                      data.key_basis.data(), test.data(), correction_case.columns, numbers, workspace.data()}));
   outcome.expect(sketch.canary_alive() && workspace.canary_alive(), "written beyond the sketch or the workspace");
   // A residual is the difference of f32 numbers about 1 / residual times larger.
   const double loss = 1e-6 / std::min(1.0, correction_case.residual);
@@ -62,23 +62,28 @@ Outcome run_coefficients(const CorrectionCase& correction_case, backend::Backend
   GroupData data(correction_case.shape, 23, fill);
   put_rows_near_rebuilt(correction_case, data);
   const int64_t rank = data.shape.correction_rank;
-  const std::vector<double> neighbour = wide_halves(data.latents.coefficients(data.shape.first_latent_slot +
-                                                                              data.shape.count), rank);
+  const int64_t first = data.shape.first_latent_slot;
+  const std::vector<std::byte> before = data.latents.pool().bytes();
+  std::vector<uint16_t> old;
+  for (int64_t t = 0; t < data.shape.count; ++t) {
+    old.insert(old.end(), data.latents.coefficients(first + t), data.latents.coefficients(first + t) + rank);
+  }
   const MemoryBlock workspace(backend.latent_workspace(data.latent_shape(rank)), fill);
   Outcome outcome;
-  outcome.set_status(backend.coefficients({data.rows(Side::kKeys), &data.layout, data.region(true),
-                                           data.shape.first_latent_slot, data.key_basis.data(), workspace.data()}));
+  outcome.set_status(backend.coefficients(
+      {data.rows(Side::kKeys), &data.layout, data.region(true), first, data.key_basis.data(), workspace.data()}));
   outcome.expect(data.canaries_alive() && workspace.canary_alive(), "written beyond the pages or the workspace");
-  outcome.expect(data.latents.untouched_after(data.shape.first_latent_slot + data.shape.count, fill),
-                 "written beyond the tokens");
+  // Reads what was written, then puts back what was there: the rest of the pages must be as it was.
   std::vector<double> coefficients;
   for (int64_t t = 0; t < data.shape.count; ++t) {
-    const auto row = wide_halves(data.latents.coefficients(data.shape.first_latent_slot + t), rank);
+    const auto row = wide_halves(data.latents.coefficients(first + t), rank);
     coefficients.insert(coefficients.end(), row.begin(), row.end());
+    std::copy_n(old.begin() + t * rank, rank, data.latents.coefficients(first + t));
   }
+  outcome.expect(data.latents.pool().bytes() == before, "written beside the coefficients of the tokens");
   const double loss = 1e-6 / std::min(1.0, correction_case.residual);
-  outcome.fields.push_back(
-      numbers_field("coefficients", coefficients, std::max<int64_t>(rank, 1), {step_of(NumberFormat::kF16), loss, 0x1p-24}));
+  outcome.fields.push_back(numbers_field("coefficients", coefficients, std::max<int64_t>(rank, 1),
+                                         {step_of(NumberFormat::kF16), loss, 0x1p-24}));
   return outcome;
 }
 
@@ -135,13 +140,17 @@ OperationRows sketch_rows() {
 }
 
 OperationRows coefficients_rows() {
-  OperationRows table{Operation::kCoefficients, {},
-                      [](Random& random) { return row_of(random_case(random), run_coefficients); }};
+  OperationRows table{
+      Operation::kCoefficients, {}, [](Random& random) { return row_of(random_case(random), run_coefficients); }};
   add_rows(run_coefficients, table);
   // A coefficient beyond f16.
-  CorrectionCase huge = random_case(*std::make_unique<Random>(1));
-  huge.residual = 1e9;
-  table.rows.push_back(row_of(huge, run_coefficients));
+  GroupShape huge;
+  huge.layer_width = 20;
+  huge.key_bands = huge.value_bands = {{20, 4}};
+  huge.correction_rank = 3;
+  huge.count = 4;
+  huge.format = NumberFormat::kF32;
+  table.rows.push_back(row_of({huge, 3, 1e9}, run_coefficients));
   return table;
 }
 

@@ -13,8 +13,8 @@ using backend::ScaleGroup;
 using backend::Side;
 
 enum class Content { kNormal, kOffset, kZero, kConstant, kDenormal, kOnePeak, kHuge, kNotFinite };
-constexpr const char* kContentNames[] = {"normal",   "about 900", "zero", "constant", "denormal",
-                                         "one peak", "huge",      "not finite"};
+constexpr const char* kContentNames[] = {"normal",   "about 900", "zero", "constant",
+                                         "denormal", "one peak",  "huge", "not finite"};
 
 struct EncodeCase {
   GroupShape shape;
@@ -29,13 +29,24 @@ std::vector<float> row_of_content(Random& random, Content content, int64_t t, in
   const auto fill = [&](float number) { std::fill(row.begin(), row.end(), number); };
   switch (content) {
     case Content::kNormal: break;
-    case Content::kOffset: for (float& number : row) number += 900.0f; break;
-    case Content::kZero: if (t % 2 == 0) fill(t % 4 == 0 ? 0.0f : -0.0f); break;
+    case Content::kOffset:
+      for (float& number : row) number += 900.0f;
+      break;
+    case Content::kZero:
+      if (t % 2 == 0) fill(t % 4 == 0 ? 0.0f : -0.0f);
+      break;
     case Content::kConstant: fill(5.0f); break;
     case Content::kDenormal: fill(t % 2 == 0 ? 1e-42f : -6e-8f); break;
-    case Content::kOnePeak: fill(1e-7f); row[static_cast<size_t>(t % width)] = 65504.0f; break;
-    case Content::kHuge: if (t == 1) row[0] = 1e9f; break;
-    case Content::kNotFinite: if (t == 1) row[0] = std::numeric_limits<float>::quiet_NaN(); break;
+    case Content::kOnePeak:
+      fill(1e-7f);
+      row[static_cast<size_t>(t % width)] = 65504.0f;
+      break;
+    case Content::kHuge:
+      if (t == 1) row[0] = 1e9f;
+      break;
+    case Content::kNotFinite:
+      if (t == 1) row[0] = std::numeric_limits<float>::quiet_NaN();
+      break;
   }
   return row;
 }
@@ -79,20 +90,18 @@ Encoded take_encoded(const GroupData& data, Side side, std::byte fill, Outcome& 
 Outcome run(const EncodeCase& encode_case, backend::Backend& backend, std::byte fill) {
   GroupData data(encode_case.shape, 20, fill);
   const GroupShape& shape = data.shape;
-  const LatentPages target(data.layout, shape.first_latent_slot + shape.count + 1, fill);
   for (int64_t t = 0; t < shape.count; ++t) {
     const auto row = row_of_content(data.random, encode_case.content, t, shape.width());
     data.exact.put(encode_case.side, shape.first_slot + t, row.data());
   }
-  data.latents.fill(fill);
+  data.latents.pool().fill(fill);
   const int64_t latent_width = data.layout.plane(encode_case.side).width;
-  const auto basis =
-      encode_case.identity ? identity_basis(shape.width(), latent_width) : data.basis(encode_case.side);
+  const auto basis = encode_case.identity ? identity_basis(shape.width(), latent_width) : data.basis(encode_case.side);
   const MemoryBlock workspace(backend.latent_workspace(data.latent_shape(0)), fill);
   Outcome outcome;
-  outcome.set_status(backend.encode({data.rows(encode_case.side), data.mean(encode_case.side), basis.data(),
-                                     &data.layout, data.latents.pool().pages(), shape.first_latent_slot,
-                                     workspace.data()}));
+  outcome.set_status(
+      backend.encode({data.rows(encode_case.side), data.mean(encode_case.side), basis.data(), &data.layout,
+                      data.latents.pool().pages(), shape.first_latent_slot, workspace.data()}));
   outcome.expect(data.canaries_alive() && workspace.canary_alive(), "written beyond the pages or the workspace");
   if (outcome.code != absl::StatusCode::kOk) return outcome;
   const Encoded encoded = take_encoded(data, encode_case.side, fill, outcome);
@@ -104,10 +113,10 @@ Outcome run(const EncodeCase& encode_case, backend::Backend& backend, std::byte 
 }
 
 Row row_of(const EncodeCase& encode_case) {
-  return {absl::StrCat(encode_case.side == Side::kKeys ? "keys, " : "values, ", describe(encode_case.shape), ", ",
-                       kContentNames[static_cast<size_t>(encode_case.content)],
-                       encode_case.identity ? ", identity" : ""),
-          [encode_case](backend::Backend& backend, std::byte fill) { return run(encode_case, backend, fill); }};
+  return {
+      absl::StrCat(encode_case.side == Side::kKeys ? "keys, " : "values, ", describe(encode_case.shape), ", ",
+                   kContentNames[static_cast<size_t>(encode_case.content)], encode_case.identity ? ", identity" : ""),
+      [encode_case](backend::Backend& backend, std::byte fill) { return run(encode_case, backend, fill); }};
 }
 
 Row random_row(Random& random) {
@@ -146,13 +155,14 @@ OperationRows encode_rows() {
         table.rows.push_back(row_of({shape, side, content, identity}));
       };
       for (int32_t bits = 2; bits <= 8; ++bits) {
-        for (const int64_t scale_group : {5, 16, 64, 128}) add(shape_of({{70, bits}}, scale_group, 65), Content::kNormal);
+        for (const int64_t scale_group : {5, 16, 64, 128})
+          add(shape_of({{70, bits}}, scale_group, 65), Content::kNormal);
       }
       add(shape_of({{16, 8}, {24, 4}, {11, 3}, {10, 2}, {11, 0}}, 16, 65), Content::kNormal);
       add(shape_of({{1, 7}, {1, 5}, {1, 2}}, 128, 7), Content::kNormal);
       add(shape_of({{3, 0}}, 128, 7), Content::kNormal);  // nothing is stored
-      for (const Content content : {Content::kOffset, Content::kZero, Content::kConstant, Content::kDenormal,
-                                    Content::kOnePeak}) {
+      for (const Content content :
+           {Content::kOffset, Content::kZero, Content::kConstant, Content::kDenormal, Content::kOnePeak}) {
         add(shape_of({{40, 8}, {30, 4}}, 32, 20), content);
       }
       GroupShape wide = shape_of({{72, 4}}, 128, 5);

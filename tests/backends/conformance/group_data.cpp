@@ -52,8 +52,9 @@ GroupShape random_group(Random& random) {
 GroupData::GroupData(const GroupShape& group_shape, uint64_t seed, std::byte fill)
     : shape(group_shape),
       random(seed),
-      layout(make_layout(make_plane(shape.key_bands, shape.scale_group), make_plane(shape.value_bands, shape.scale_group),
-                         shape.correction_rank, shape.latent_page_tokens)),
+      layout(make_layout(make_plane(shape.key_bands, shape.scale_group),
+                         make_plane(shape.value_bands, shape.scale_group), shape.correction_rank,
+                         shape.latent_page_tokens)),
       exact({shape.exact_page_tokens, shape.layer_width, shape.format}, shape.layers,
             shape.first_slot + shape.count + 1, fill),
       latents(layout, shape.first_latent_slot + shape.count + 1, fill),

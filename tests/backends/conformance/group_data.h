@@ -17,8 +17,8 @@ struct GroupShape {
   std::vector<LatentBand> value_bands;
   int64_t scale_group = 128;
   int64_t correction_rank = 0;
-  int64_t count = 1;              // tokens
-  int64_t first_slot = 0;         // of the exact regions
+  int64_t count = 1;       // tokens
+  int64_t first_slot = 0;  // of the exact regions
   int64_t first_latent_slot = 0;
   NumberFormat format = NumberFormat::kF16;
   int64_t exact_page_tokens = 32;
@@ -52,11 +52,11 @@ struct GroupData {
   backend::LatentLayout layout;
   StackedPages exact;
   LatentPages latents;
-  std::vector<float> key_basis;         // [width][key latent width]
-  std::vector<float> value_basis;       // [width][value latent width]
-  std::vector<uint16_t> key_mean;       // [width]
-  std::vector<uint16_t> value_mean;     // [width]
-  std::vector<uint16_t> correction;     // [width][rank]
+  std::vector<float> key_basis;      // [width][key latent width]
+  std::vector<float> value_basis;    // [width][value latent width]
+  std::vector<uint16_t> key_mean;    // [width]
+  std::vector<uint16_t> value_mean;  // [width]
+  std::vector<uint16_t> correction;  // [width][rank]
 };
 
 }  // namespace foldkv::test

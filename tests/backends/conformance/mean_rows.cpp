@@ -30,8 +30,8 @@ Outcome run(const MeanCase& mean_case, backend::Backend& backend, std::byte fill
   const MemoryBlock workspace(backend.latent_workspace({width, 1, 1, 0, mean_case.count}), fill);
   auto* const halves = reinterpret_cast<uint16_t*>(mean.data());
   Outcome outcome;
-  outcome.set_status(backend.mean(
-      {exact.rows(mean_case.side, mean_case.first_slot, mean_case.count), halves, workspace.data()}));
+  outcome.set_status(
+      backend.mean({exact.rows(mean_case.side, mean_case.first_slot, mean_case.count), halves, workspace.data()}));
   outcome.expect(mean.canary_alive() && workspace.canary_alive(), "written beyond the mean or the workspace");
   // Sums in double precision agree to far below an f16 step: a difference can only be that of a tie.
   outcome.fields.push_back(

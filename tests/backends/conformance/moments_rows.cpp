@@ -29,8 +29,7 @@ Outcome run(const MomentsCase& moments_case, backend::Backend& backend, std::byt
   std::vector<double> lower;
   for (int64_t i = 0; i < width; ++i) lower.insert(lower.end(), product + i * width, product + i * width + i + 1);
   outcome.fields.push_back(numbers_field("sum", sum, width, {1e-12, 1e-12, 0.0}));
-  outcome.fields.push_back(
-      numbers_field("products", lower, static_cast<int64_t>(lower.size()), {1e-12, 1e-12, 0.0}));
+  outcome.fields.push_back(numbers_field("products", lower, static_cast<int64_t>(lower.size()), {1e-12, 1e-12, 0.0}));
   return outcome;
 }
 

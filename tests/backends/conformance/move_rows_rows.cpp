@@ -56,8 +56,8 @@ OperationRows move_rows_rows() {
   for (const NumberFormat format : all_formats()) {
     for (const int64_t page_tokens : {1, 4, 32}) {
       const backend::ExactLayout layout{page_tokens, 5, format};
-      table.rows.push_back(row_of({layout, 40, 0, 0, 40}));   // onto itself
-      table.rows.push_back(row_of({layout, 40, 1, 0, 39}));   // overlapping
+      table.rows.push_back(row_of({layout, 40, 0, 0, 40}));  // onto itself
+      table.rows.push_back(row_of({layout, 40, 1, 0, 39}));  // overlapping
       table.rows.push_back(row_of({layout, 40, 20, 17, 20}));
       table.rows.push_back(row_of({layout, 40, 30, 3, 10}));  // apart
       table.rows.push_back(row_of({layout, 40, 36, 4, 4}));   // whole pages of 4

@@ -28,9 +28,9 @@ enum class Operation {
 };
 
 inline constexpr std::array<const char*, 17> kOperationNames = {
-    "memory",        "copy",   "rotation",  "check_attention", "product", "all_finite", "convert",
-    "prepare_heads", "append", "move_rows", "attend",          "mean",    "encode",     "rebuild",
-    "sketch",        "coefficients", "moments"};
+    "memory",  "copy",          "rotation", "check_attention", "product", "all_finite",
+    "convert", "prepare_heads", "append",   "move_rows",       "attend",  "mean",
+    "encode",  "rebuild",       "sketch",   "coefficients",    "moments"};
 
 static_assert(kOperationNames.size() == static_cast<size_t>(Operation::kMoments) + 1);
 

@@ -32,7 +32,7 @@ struct Field {
 // What one run of one operation did.
 struct Outcome {
   absl::StatusCode code = absl::StatusCode::kOk;
-  std::string argument;             // that an error named
+  std::string argument;  // that an error named
   std::vector<Field> fields;
   std::vector<std::string> faults;  // memory touched that was not the operation's, and the like
 

@@ -28,18 +28,18 @@ Outcome run_heads(const HeadsCase& heads_case, backend::Backend& backend, std::b
                                             frequencies.data(), nullptr});
   const TensorMemory output(NumberFormat::kF32, rows, width, width, fill);
   Outcome outcome;
-  outcome.set_status(backend.prepare_heads(
-      {input.view(), heads_case.heads, heads_case.head_size, heads_case.norm ? norm.data() : nullptr, 1e-5,
-       rotation.get(), heads_case.frequency_count > 0 ? heads_case.positions.data() : nullptr,
-       reinterpret_cast<float*>(output.view().data)}));
+  outcome.set_status(backend.prepare_heads({input.view(), heads_case.heads, heads_case.head_size,
+                                            heads_case.norm ? norm.data() : nullptr, 1e-5, rotation.get(),
+                                            heads_case.frequency_count > 0 ? heads_case.positions.data() : nullptr,
+                                            reinterpret_cast<float*>(output.view().data)}));
   outcome.expect(output.canary_alive() && rotation.canary_alive(), "written beyond the output or the rotation");
   outcome.fields.push_back(numbers_field("output", output.numbers(), heads_case.head_size, {1e-6, 1e-6, 0.0}));
   return outcome;
 }
 
 Row heads_row(const HeadsCase& heads_case) {
-  return {absl::StrCat(heads_case.positions.size(), " rows, ", heads_case.heads, " heads of ", heads_case.head_size, " ",
-                       std::string(name_of(heads_case.format)), heads_case.norm ? " norm" : "", " ",
+  return {absl::StrCat(heads_case.positions.size(), " rows, ", heads_case.heads, " heads of ", heads_case.head_size,
+                       " ", std::string(name_of(heads_case.format)), heads_case.norm ? " norm" : "", " ",
                        heads_case.frequency_count, " frequencies ",
                        heads_case.pairing == backend::Pairing::kHalfSplit ? "half split" : "interleaved", " scale ",
                        heads_case.rotation_scale, " from ", heads_case.positions.front(), " size ", heads_case.size),

@@ -45,9 +45,8 @@ Row row_of(const ProductCase& product_case) {
   std::string name = absl::StrCat(shape.rows, " x ", shape.inner, " x ", shape.columns, " ",
                                   std::string(name_of(shape.weight_format)), product_case.bias ? " bias" : "",
                                   shape.deterministic ? " deterministic" : "", " padding ", product_case.padding);
-  return {std::move(name), [product_case](backend::Backend& backend, std::byte fill) {
-            return run(product_case, backend, fill);
-          }};
+  return {std::move(name),
+          [product_case](backend::Backend& backend, std::byte fill) { return run(product_case, backend, fill); }};
 }
 
 Row random_row(Random& random) {

@@ -26,11 +26,11 @@ Outcome run(const RebuildCase& rebuild_case, backend::Backend& backend, std::byt
   const MemoryBlock workspace(backend.latent_workspace(latent_shape), fill);
   const std::vector<std::byte> before = data.latents.pool().bytes();
   Outcome outcome;
-  outcome.set_status(backend.rebuild(
-      {&data.layout, data.region(rebuild_case.corrected), rebuild_case.side,
-       data.shape.first_latent_slot + rebuild_case.first, rebuild_case.count,
-       data.basis(rebuild_case.side).data() + rebuild_case.first_row * latent_width, rebuild_case.first_row,
-       rebuild_case.row_count, reinterpret_cast<float*>(output.view().data), workspace.data()}));
+  outcome.set_status(backend.rebuild({&data.layout, data.region(rebuild_case.corrected), rebuild_case.side,
+                                      data.shape.first_latent_slot + rebuild_case.first, rebuild_case.count,
+                                      data.basis(rebuild_case.side).data() + rebuild_case.first_row * latent_width,
+                                      rebuild_case.first_row, rebuild_case.row_count,
+                                      reinterpret_cast<float*>(output.view().data), workspace.data()}));
   outcome.expect(output.canary_alive() && workspace.canary_alive(), "written beyond the output or the workspace");
   outcome.expect(data.latents.pool().bytes() == before, "the pages changed");
   outcome.fields.push_back(numbers_field("rows", output.numbers(), rebuild_case.row_count, {1e-6, 2e-6, 1e-6}));

@@ -59,13 +59,9 @@ class RecordingBackend final : public backend::Backend {
   Status move_rows(const backend::MoveRequest& request) override {
     return count(Operation::kMoveRows).move_rows(request);
   }
-  int64_t attend_workspace(const backend::AttendShape& shape) const override {
-    return inner_->attend_workspace(shape);
-  }
+  int64_t attend_workspace(const backend::AttendShape& shape) const override { return inner_->attend_workspace(shape); }
   Status attend(const backend::AttendRequest& request) override { return count(Operation::kAttend).attend(request); }
-  int64_t latent_workspace(const backend::LatentShape& shape) const override {
-    return inner_->latent_workspace(shape);
-  }
+  int64_t latent_workspace(const backend::LatentShape& shape) const override { return inner_->latent_workspace(shape); }
   Status mean(const backend::MeanRequest& request) override { return count(Operation::kMean).mean(request); }
   Status encode(const backend::EncodeRequest& request) override { return count(Operation::kEncode).encode(request); }
   Status rebuild(const backend::RebuildRequest& request) override {

@@ -41,8 +41,8 @@ TEST_CASE("an error of a backend carries the backend's code") {
 }
 
 TEST_CASE("kinds of errors have codes of their own") {
-  const Status all[] = {argument_error("a", ""), version_error(""),  budget_error(""),      memory_error(""),
-                        unsupported_error(""),   state_error(""),    mismatch_error(""),    corrupt_error(""),
+  const Status all[] = {argument_error("a", ""), version_error(""),  budget_error(""),    memory_error(""),
+                        unsupported_error(""),   state_error(""),    mismatch_error(""),  corrupt_error(""),
                         numeric_error(""),       internal_error(""), backend_error(1, "")};
   std::set<absl::StatusCode> codes;
   for (const Status& status : all) {

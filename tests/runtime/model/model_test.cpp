@@ -14,7 +14,7 @@
 namespace foldkv {
 namespace {
 
-constexpr uint64_t kSampleFingerprint = 0x1;  // of three sample layers
+constexpr uint64_t kSampleFingerprint = 0x738546bf00a01341;  // of three sample layers
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr float kNanF32 = std::numeric_limits<float>::quiet_NaN();
@@ -200,6 +200,14 @@ TEST_CASE("every rule changes the fingerprint") {
 
 TEST_CASE("the fingerprint stays: files hold it") {
   CHECK(fingerprint_with([](LayerRules&) {}) == kSampleFingerprint);
+}
+
+TEST_CASE("what a host computes to the precision of f32 gives the same fingerprint") {
+  CHECK(fingerprint_with([](LayerRules& layer) {
+          layer.rotation->inverse_frequencies[1] = std::nextafter(0.01, 1.0);
+          layer.rotation->scale = std::nextafter(1.25, 0.0);
+          layer.norm_epsilon = static_cast<double>(1e-5f);
+        }) == kSampleFingerprint);
 }
 
 TEST_CASE("the order of layers counts") {

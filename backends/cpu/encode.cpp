@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <atomic>
+#include <span>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/latents.h"
+#include "backends/cpu/region.h"
+#include "backends/cpu/stacked_rows.h"
+#include "backends/cpu/workspace.h"
+
+namespace foldkv::backend::cpu {
+namespace {
+
+// Memory shared by all workers, then of each. Columns of the basis beyond the last full register are copied, so that
+// kernels never read beyond its rows.
+struct Shared {
+  float* mean = nullptr;         // [stacked width]
+  float* last_columns = nullptr; // [stacked width][16], zero beyond the stored width
+
+  static Shared take(Workspace& workspace, int64_t stacked_width) {
+    Shared shared;
+    shared.mean = workspace.take<float>(stacked_width);
+    shared.last_columns = workspace.take<float>(stacked_width * kWidthPadding);
+    return shared;
+  }
+};
+struct Scratch {
+  float* rows = nullptr;     // [64][stacked width], centred
+  float* latents = nullptr;  // [64][padded latent width]
+
+  static Scratch take(Workspace& workspace, int64_t stacked_width, int64_t latent_width) {
+    Scratch scratch;
+    scratch.rows = workspace.take<float>(kTile * stacked_width);
+    scratch.latents = workspace.take<float>(kTile * round_up(latent_width, kWidthPadding));
+    return scratch;
+  }
+};
+
+struct Context {
+  const Engine& engine;
+  const EncodeRequest& request;
+  const LatentPlane& plane;
+  int64_t width;  // of stacked rows
+  Shared shared;
+};
+
+void prepare_shared(const Context& context) {
+  if (context.request.mean != nullptr) {
+    context.engine.kernels.to_f32(NumberFormat::kF16, context.request.mean, context.width, context.shared.mean);
+  }
+  const int64_t full = context.plane.stored_width / kWidthPadding * kWidthPadding;
+  const int64_t rest = context.plane.stored_width - full;
+  for (int64_t row = 0; row < context.width; ++row) {
+    float* copy = context.shared.last_columns + row * kWidthPadding;
+    std::copy_n(context.request.basis + row * context.plane.width + full, rest, copy);
+    std::fill(copy + rest, copy + kWidthPadding, 0.0f);
+  }
+}
+
+// scratch.latents = scratch.rows * basis. Sums of a token run over its numbers in order, whatever stands beside it.
+void project(const Context& context, int64_t tokens, const Scratch& scratch) {
+  const int64_t stride = round_up(context.plane.stored_width, kWidthPadding);
+  const int64_t full = context.plane.stored_width / kWidthPadding * kWidthPadding;
+  MatrixProduct product = {.rows = tokens,
+                           .columns = full,
+                           .depth = context.width,
+                           .a = scratch.rows,
+                           .a_stride = context.width,
+                           .b = context.request.basis,
+                           .b_stride = context.plane.width,
+                           .c = scratch.latents,
+                           .c_stride = stride};
+  context.engine.kernels.matrix_product(product);
+  if (full == context.plane.stored_width) return;
+  product.columns = kWidthPadding;
+  product.b = context.shared.last_columns;
+  product.b_stride = kWidthPadding;
+  product.c = scratch.latents + full;
+  context.engine.kernels.matrix_product(product);
+}
+
+// False: a latent or a scale is out of range.
+bool quantize_token(const Context& context, const float* latents, int64_t slot) {
+  const LatentLayout& layout = *context.request.layout;
+  std::byte* page = latent_page(context.request.pages, layout, slot);
+  const int64_t row = slot % layout.page_tokens;
+  auto* codes = reinterpret_cast<uint8_t*>(page + context.plane.codes_offset + row * context.plane.code_bytes);
+  auto* scales = reinterpret_cast<uint16_t*>(page + context.plane.scales_offset) +
+                 row * std::ssize(context.plane.scale_groups);
+  for (const ScaleGroup& group : context.plane.scale_groups) {
+    const uint32_t scale = context.engine.kernels.quantize_group({.latents = latents + group.first,
+                                                                  .count = group.count,
+                                                                  .bits = group.bits,
+                                                                  .codes = codes + group.byte_offset});
+    if (scale == kBadScale) return false;
+    *scales++ = static_cast<uint16_t>(scale);
+  }
+  return true;
+}
+
+bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Scratch& scratch) {
+  const float* mean = context.request.mean == nullptr ? nullptr : context.shared.mean;
+  for (int64_t token = 0; token < tokens; ++token) {
+    gather_stacked_row(context.engine.kernels, context.request.rows, first + token, mean,
+                       scratch.rows + token * context.width);
+  }
+  project(context, tokens, scratch);
+  const int64_t stride = round_up(context.plane.stored_width, kWidthPadding);
+  for (int64_t token = 0; token < tokens; ++token) {
+    if (!quantize_token(context, scratch.latents + token * stride, context.request.first_latent_slot + first + token)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int64_t encode_workspace(const Engine& engine, int64_t stacked_width, int64_t latent_width) {
+  Workspace workspace(nullptr);
+  Shared::take(workspace, stacked_width);
+  workspace.take<Scratch>(engine.workers());
+  for (int64_t worker = 0; worker < engine.workers(); ++worker) Scratch::take(workspace, stacked_width, latent_width);
+  return workspace.bytes();
+}
+
+Status encode(const Engine& engine, const EncodeRequest& request) {
+  const LatentPlane& plane = request.layout->plane(request.rows.side);
+  const int64_t width = request.rows.width();
+  Workspace workspace(request.workspace);
+  const Context context = {engine, request, plane, width, Shared::take(workspace, width)};
+  const std::span<Scratch> workers = {workspace.take<Scratch>(engine.workers()),
+                                      static_cast<size_t>(engine.workers())};
+  for (Scratch& worker : workers) worker = Scratch::take(workspace, width, plane.stored_width);
+  prepare_shared(context);
+  std::atomic<bool> in_range = true;
+  engine.threads.run(divide_up(request.rows.count, kTile), [&](int64_t tile, int worker) {
+    const int64_t first = tile * kTile;
+    const int64_t tokens = std::min(kTile, request.rows.count - first);
+    if (!encode_tile(context, first, tokens, workers[static_cast<size_t>(worker)])) in_range = false;
+  });
+  if (!in_range) {
+    return numeric_error(absl::StrCat("the latents of ", request.rows.side == Side::kKeys ? "keys" : "values",
+                                      " are not finite or too large for a scale in f16"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace foldkv::backend::cpu

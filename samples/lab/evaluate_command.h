@@ -1,0 +1,11 @@
+#pragma once
+
+#include "CLI/CLI.hpp"
+#include "samples/lab/command_arguments.h"
+
+namespace foldkv_lab {
+
+// Adds the subcommand "evaluate" to the program. When it is chosen, *command becomes what it runs.
+void add_evaluate_command(CLI::App& program, Command* command);
+
+}  // namespace foldkv_lab

@@ -1,0 +1,54 @@
+#include "samples/lab/generate.h"
+
+#include <chrono>
+#include <optional>
+
+#include "samples/lab/status_macros.h"
+
+namespace foldkv_lab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double rate(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+
+}  // namespace
+
+double Generation::prefill_rate() const { return rate(prompt_tokens, prefill_seconds); }
+double Generation::decode_rate() const { return rate(decoded_tokens, decode_seconds); }
+
+absl::StatusOr<Generation> generate(Decoder& decoder, const Tokenizer& tokenizer, const std::vector<Token>& prompt,
+                                    int64_t token_limit, Sampler& sampler,
+                                    absl::FunctionRef<void(const std::string&)> on_text,
+                                    absl::FunctionRef<void(int64_t)> on_prefill) {
+  if (prompt.empty()) return absl::InvalidArgumentError("the prompt has no token to begin with");
+  Generation result;
+  result.prompt_tokens = static_cast<int64_t>(prompt.size());
+  std::vector<float> logits;
+  Clock::time_point start = Clock::now();
+  LAB_RETURN_IF_ERROR(decoder.feed(prompt, 1, &logits, Decoder::kDefaultChunk, on_prefill));
+  result.prefill_seconds = seconds_since(start);
+  std::optional<Token> previous = prompt.back();
+  start = Clock::now();
+  for (int64_t i = 0; i < token_limit; ++i) {
+    const Token token = sampler.choose(logits);
+    if (tokenizer.ends_text(token)) {
+      result.ended = true;
+      break;
+    }
+    const std::string piece = tokenizer.piece(token, previous);
+    result.tokens.push_back(token);
+    result.text += piece;
+    on_text(piece);
+    previous = token;
+    if (i + 1 == token_limit) break;  // nothing more is asked of the model
+    LAB_RETURN_IF_ERROR(decoder.feed({&token, 1}, 1, &logits));
+    ++result.decoded_tokens;
+  }
+  result.decode_seconds = seconds_since(start);
+  return result;
+}
+
+}  // namespace foldkv_lab

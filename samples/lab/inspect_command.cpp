@@ -1,0 +1,40 @@
+#include "samples/lab/inspect_command.h"
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "samples/lab/profile_file.h"
+#include "samples/lab/profile_report.h"
+#include "samples/lab/status_macros.h"
+
+namespace foldkv_lab {
+namespace {
+
+struct Arguments {
+  std::string profile;
+  bool json = false;
+};
+
+absl::Status run(const Arguments& arguments) {
+  LAB_ASSIGN_OR_RETURN(const foldkv::Profile profile, load_profile(arguments.profile));
+  LAB_ASSIGN_OR_RETURN(const nlohmann::json report, report_profile(profile));
+  if (arguments.json) {
+    print_json(report);
+  } else {
+    std::cout << profile_summary(report) << profile_table(report) << std::flush;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& program, Command* command) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App* app = program.add_subcommand("inspect", "show what a profile holds");
+  app->add_option("profile", arguments->profile, "profile file")->required()->check(CLI::ExistingFile);
+  app->add_flag("--json", arguments->json, "print the result as JSON");
+  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+}
+
+}  // namespace foldkv_lab

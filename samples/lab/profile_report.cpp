@@ -1,0 +1,143 @@
+#include "samples/lab/profile_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "samples/lab/command_arguments.h"
+#include "samples/lab/foldkv_error.h"
+#include "samples/lab/status_macros.h"
+
+namespace foldkv_lab {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kFullNumberBytes = 2;
+
+// Shares of the variance in ranges of coordinates that double in width, up to the last coordinate in the basis.
+Json energy_ranges(const std::vector<double>& variances, int32_t latent_width, double* kept) {
+  const double total = std::accumulate(variances.begin(), variances.end(), 0.0);
+  Json ranges = Json::array();
+  *kept = 0;
+  for (int32_t first = 0, end = 16; first < latent_width; first = end, end *= 2) {
+    end = std::min(end, latent_width);
+    double sum = 0;
+    for (int32_t i = first; i < end; ++i) sum += variances[static_cast<size_t>(i)];
+    const double share = total > 0 ? sum / total : 0;
+    *kept += share;
+    ranges.push_back({{"first", first}, {"end", end}, {"share", share}});
+  }
+  return ranges;
+}
+
+absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t group, int32_t side, int32_t latent_width) {
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<foldkv_band> bands, "reading bands", profile.bands(group, side));
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<double> variances, "reading variances", profile.variances(group, side));
+  Json band_list = Json::array();
+  for (const foldkv_band& band : bands) band_list.push_back({{"width", band.width}, {"bits", band.bits}});
+  double kept = 0;
+  Json ranges = energy_ranges(variances, latent_width, &kept);
+  return Json{{"latent_width", latent_width}, {"bands", band_list}, {"energy_kept", kept}, {"energy", ranges}};
+}
+
+absl::StatusOr<Json> report_group(const foldkv::Profile& profile, int32_t group) {
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_group_info info, "reading a group", profile.group(group));
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<int32_t> layers, "reading layers", profile.layers(group));
+  LAB_ASSIGN_OR_RETURN(Json keys, report_side(profile, group, FOLDKV_KEYS, info.key_latent_width));
+  LAB_ASSIGN_OR_RETURN(Json values, report_side(profile, group, FOLDKV_VALUES, info.value_latent_width));
+  const int64_t full_bytes = int64_t{2} * info.layer_count * info.key_width * kFullNumberBytes;
+  return Json{{"layers", layers},
+              {"key_width", info.key_width},
+              {"keys", keys},
+              {"values", values},
+              {"scale_group", info.scale_group},
+              {"rotated", info.rotated != 0},
+              {"correction_rank", info.correction_rank},
+              {"bytes_per_token", info.bytes_per_token},
+              {"bytes_per_sequence", info.bytes_per_sequence},
+              {"full_bytes_per_token", full_bytes}};
+}
+
+std::string band_text(const Json& bands) {
+  std::vector<std::string> parts;
+  for (const Json& band : bands) {
+    parts.push_back(absl::StrCat(band["width"].get<int>(), "x", band["bits"].get<int>()));
+  }
+  return absl::StrJoin(parts, ",");
+}
+
+// "0-3" for adjacent layers, else "0,2,5".
+std::string layer_text(const Json& layers) {
+  const std::vector<int> numbers = layers.get<std::vector<int>>();
+  const bool adjacent = numbers.back() - numbers.front() + 1 == static_cast<int>(numbers.size());
+  return adjacent && numbers.size() > 1 ? absl::StrCat(numbers.front(), "-", numbers.back())
+                                        : absl::StrJoin(numbers, ",");
+}
+
+std::string side_row(const std::string& start, const char* name, const Json& side) {
+  std::vector<std::string> shares;
+  for (const Json& range : side["energy"]) {
+    shares.push_back(absl::StrFormat("%d:%.1f", range["end"].get<int>(), 100 * range["share"].get<double>()));
+  }
+  return absl::StrFormat("%-12s %-7s %6d  %-22s %6.2f  %s\n", start, name, side["latent_width"].get<int>(),
+                         band_text(side["bands"]), 100 * side["energy_kept"].get<double>(), absl::StrJoin(shares, " "));
+}
+
+}  // namespace
+
+absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_profile_info info, "reading the profile", profile.info());
+  Json groups = Json::array();
+  int64_t bytes_per_token = 0;
+  int64_t bytes_per_sequence = 0;
+  int64_t full_bytes_per_token = 0;
+  for (int32_t group = 0; group < info.group_count; ++group) {
+    LAB_ASSIGN_OR_RETURN(Json report, report_group(profile, group));
+    bytes_per_token += report["bytes_per_token"].get<int64_t>();
+    bytes_per_sequence += report["bytes_per_sequence"].get<int64_t>();
+    full_bytes_per_token += report["full_bytes_per_token"].get<int64_t>();
+    groups.push_back(std::move(report));
+  }
+  return Json{{"model_name", info.model_name},
+              {"made_by", info.made_by},
+              {"model_fingerprint", absl::StrFormat("%016x", info.model_fingerprint)},
+              {"fingerprint", absl::StrFormat("%016x", info.fingerprint)},
+              {"layer_count", info.layer_count},
+              {"centred", info.centred != 0},
+              {"calibration_samples", info.calibration_samples},
+              {"calibration_tokens", info.calibration_tokens},
+              {"groups", groups},
+              {"bytes_per_token", bytes_per_token},
+              {"bytes_per_sequence", bytes_per_sequence},
+              {"full_bytes_per_token", full_bytes_per_token},
+              {"ratio",
+               static_cast<double>(full_bytes_per_token) / static_cast<double>(std::max<int64_t>(bytes_per_token, 1))}};
+}
+
+std::string profile_summary(const nlohmann::json& report) {
+  return absl::StrFormat(
+      "%s; %d layers in %d groups, %s, from %d rows of %d samples; made by %s\n"
+      "%d bytes per token instead of %d in 16 bit: %.2f times smaller; %s per sequence\n",
+      report["model_name"].get<std::string>(), report["layer_count"].get<int>(), report["groups"].size(),
+      report["centred"].get<bool>() ? "centred" : "not centred", report["calibration_tokens"].get<int64_t>(),
+      report["calibration_samples"].get<int64_t>(), report["made_by"].get<std::string>(),
+      report["bytes_per_token"].get<int64_t>(), report["full_bytes_per_token"].get<int64_t>(),
+      report["ratio"].get<double>(), byte_text(report["bytes_per_sequence"].get<double>()));
+}
+
+std::string profile_table(const nlohmann::json& report) {
+  std::string table = absl::StrFormat("%-12s %-7s %6s  %-22s %6s  %s\n", "layers", "side", "width", "bands", "kept %",
+                                      "% of the energy up to coordinate");
+  for (const Json& group : report["groups"]) {
+    table += side_row(layer_text(group["layers"]), "keys", group["keys"]);
+    table += side_row(absl::StrCat(group["bytes_per_token"].get<int64_t>(), " B/token"), "values", group["values"]);
+  }
+  return table;
+}
+
+}  // namespace foldkv_lab

@@ -1,0 +1,176 @@
+#include "tests/backends/conformance/attend_problem.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tests/backends/conformance/fields.h"
+#include "tests/backends/conformance/heads_case.h"
+#include "tests/support/layer_group.h"
+#include "tests/support/prepared_rotation.h"
+
+namespace foldkv::test {
+namespace {
+
+using backend::Side;
+
+constexpr int64_t kSinks = 4;
+
+backend::LatentLayout layout_of(const AttendCase& attend_case) {
+  const int64_t keys = attend_case.key_latents > 0 ? attend_case.key_latents : attend_case.key_width() + 3;
+  const int64_t values = attend_case.value_latents > 0 ? attend_case.value_latents : attend_case.key_width() + 1;
+  return make_layout(make_plane({{keys, attend_case.bits}}, attend_case.scale_group),
+                     make_plane({{values, attend_case.bits}}, attend_case.scale_group), attend_case.correction_rank,
+                     attend_case.latent_page_tokens);
+}
+
+// Rising positions, 0, 1, 2, ... or with holes.
+std::vector<int32_t> rising_positions(Random& random, int64_t count, bool jumps) {
+  std::vector<int32_t> positions;
+  int64_t position = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    positions.push_back(static_cast<int32_t>(position));
+    position += 1 + (jumps && random.chance(0.2) ? random.between(0, 3000) : 0);
+  }
+  return positions;
+}
+
+}  // namespace
+
+AttendProblem::AttendProblem(const AttendCase& attend_case, std::byte fill)
+    : case_(attend_case),
+      fill_(fill),
+      random_(24),
+      layout_(layout_of(attend_case)),
+      frequencies_(
+          inverse_frequencies(attend_case.frequencies < 0 ? attend_case.head_size / 2 : attend_case.frequencies)) {
+  const int64_t stacked = case_.layers * case_.key_width();
+  key_basis_ = random_.normals<float>(stacked * layout_.keys.width,
+                                      case_.key_size / std::sqrt(static_cast<double>(layout_.keys.width)));
+  value_basis_ = random_.normals<float>(stacked * layout_.values.width,
+                                        1.0 / std::sqrt(static_cast<double>(layout_.values.width)));
+  for (const AttendSequenceCase& shape : case_.sequences) sequences_.push_back(make_sequence(shape));
+}
+
+AttendProblem::Sequence AttendProblem::make_sequence(const AttendSequenceCase& shape) {
+  const int64_t width = case_.key_width();
+  const int64_t stacked = case_.layers * width;
+  const auto positions = rising_positions(random_, shape.latents + shape.exact + shape.rows, case_.jumps);
+  const int64_t sinks = std::min(kSinks, shape.exact);
+  const auto place = positions.begin();
+  std::vector<int32_t> exact(place, place + sinks);
+  exact.insert(exact.end(), place + sinks + shape.latents, place + shape.latents + shape.exact);
+  const std::vector<int32_t> latents(place + sinks, place + sinks + shape.latents);
+  // Room for two tokens more than are in use, so that there is unused memory in every page list.
+  Sequence sequence{
+      shape,
+      ExactPages({case_.exact_page_tokens, width, case_.format}, shape.exact + 2, fill_),
+      LatentPages(layout_, shape.latents + 2, fill_),
+      PositionPages(exact, case_.exact_page_tokens, fill_),
+      PositionPages(latents, case_.latent_page_tokens, fill_),
+      {},
+      random_.normals<float>(shape.rows * case_.query_heads() * case_.head_size, case_.query_size / shape.size),
+      halves(random_.normals<float>(stacked, 0.5 * case_.key_size * shape.size)),
+      halves(random_.normals<float>(stacked, 0.5 * shape.size)),
+      halves(random_basis(random_, stacked, case_.correction_rank))};
+  sequence.exact.put_rows(Side::kKeys, 0, random_.normals<float>(shape.exact * width, case_.key_size * shape.size));
+  sequence.exact.put_rows(Side::kValues, 0, random_.normals<float>(shape.exact * width, shape.size));
+  sequence.latents.randomize(random_, 0, shape.latents, shape.size);
+  // Queries of new tokens when there are enough of them.
+  const int64_t first_query = shape.latents + (shape.exact >= shape.rows ? shape.exact - shape.rows : shape.exact);
+  sequence.query_positions.assign(place + first_query, place + first_query + shape.rows);
+  return sequence;
+}
+
+std::vector<AttendPart> AttendProblem::whole() const {
+  std::vector<AttendPart> parts;
+  for (size_t i = 0; i < sequences_.size(); ++i) parts.push_back({i, 0, sequences_[i].shape.rows});
+  return parts;
+}
+
+backend::AttendSequence AttendProblem::request_of(const AttendPart& part, int64_t first_row) const {
+  const Sequence& sequence = sequences_[part.sequence];
+  backend::AttendSequence request;
+  request.exact = {sequence.exact.region().pages, sequence.shape.exact};
+  request.exact_positions = sequence.exact_positions.region();
+  if (sequence.shape.latents > 0) {
+    request.latent = {sequence.latents.pool().pages(), sequence.shape.latents,
+                      case_.means ? sequence.key_mean.data() : nullptr,
+                      case_.means ? sequence.value_mean.data() : nullptr,
+                      case_.correction_rank > 0 ? sequence.correction.data() : nullptr};
+    request.latent_positions = sequence.latent_positions.region();
+  }
+  request.first_row = first_row;
+  request.row_count = part.row_count;
+  request.query_positions = sequence.query_positions.data() + part.first_row;
+  return request;
+}
+
+// Weights are off by what logits are off, and those by f32 steps of |query| * |key|.
+Tolerance AttendProblem::tolerance() const {
+  const double logits = std::sqrt(static_cast<double>(case_.head_size)) * case_.query_size * case_.key_size *
+                        case_.rotation_scale * case_.rotation_scale;
+  return {0.0, 1e-5 + 1e-6 * logits, 0.0};
+}
+
+Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart> parts) const {
+  const int64_t heads = case_.query_heads();
+  const int64_t row_width = heads * case_.head_size;
+  const int64_t first_stacked_row = (case_.layers - 1) * case_.key_width();
+  const PreparedRotation rotation(backend, {case_.pairing, static_cast<int64_t>(frequencies_.size()),
+                                            case_.rotation_scale, frequencies_.data(), nullptr});
+  std::vector<backend::AttendSequence> requests;
+  std::vector<float> queries;
+  int64_t rows = 0;
+  int64_t tokens = 0;
+  for (const AttendPart& part : parts) {
+    const Sequence& sequence = sequences_[part.sequence];
+    requests.push_back(request_of(part, rows));
+    rows += part.row_count;
+    tokens += sequence.shape.latents + sequence.shape.exact;
+    const auto first = sequence.queries.begin() + part.first_row * row_width;
+    queries.insert(queries.end(), first, first + part.row_count * row_width);
+  }
+  const TensorMemory context(NumberFormat::kF32, rows, row_width, row_width, fill_);
+  const TensorMemory log_sum_exp(NumberFormat::kF32, rows, heads, heads, fill_);
+  const MemoryBlock workspace(
+      backend.attend_workspace({heads, case_.kv_heads, case_.head_size, layout_.keys.width, layout_.values.width,
+                                case_.correction_rank, rows, static_cast<int64_t>(parts.size()), tokens}),
+      fill_);
+  const backend::AttendRequest request{
+      {heads, case_.kv_heads, case_.head_size, 1.0 / std::sqrt(static_cast<double>(case_.head_size)), case_.soft_cap,
+       case_.window, rotation.get()},
+      {case_.exact_page_tokens, case_.key_width(), case_.format},
+      {&layout_, key_basis_.data() + first_stacked_row * layout_.keys.width,
+       value_basis_.data() + first_stacked_row * layout_.values.width, first_stacked_row},
+      requests,
+      queries.data(),
+      reinterpret_cast<float*>(context.view().data),
+      case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
+      workspace.data()};
+  Outcome outcome;
+  outcome.set_status(backend.attend(request));
+  outcome.expect(context.canary_alive() && log_sum_exp.canary_alive() && workspace.canary_alive(),
+                 "written beyond the results or the workspace");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t first = requests[i].first_row;
+    const auto part = [&](const TensorMemory& memory, int64_t width) {
+      const std::vector<double> all = memory.numbers();
+      return std::vector<double>(all.begin() + first * width, all.begin() + (first + parts[i].row_count) * width);
+    };
+    outcome.fields.push_back(
+        numbers_field(absl::StrCat("context ", i), part(context, row_width), row_width, tolerance()));
+    if (!case_.log_sum_exp) continue;
+    const double allowed = tolerance().of_row;
+    outcome.fields.push_back(
+        numbers_field(absl::StrCat("log_sum_exp ", i), part(log_sum_exp, heads), heads, {1e-6, 0.0, allowed}));
+  }
+  return outcome;
+}
+
+Outcome run_attend(const AttendCase& attend_case, backend::Backend& backend, std::byte fill) {
+  const AttendProblem problem(attend_case, fill);
+  const std::vector<AttendPart> parts = problem.whole();
+  return problem.run(backend, parts);
+}
+
+}  // namespace foldkv::test

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tests/backends/conformance/attend_case.h"
+#include "tests/backends/conformance/table.h"
+#include "tests/support/exact_pages.h"
+
+namespace foldkv::test {
+
+// Rows of one sequence.
+struct AttendPart {
+  size_t sequence = 0;
+  int64_t first_row = 0;
+  int64_t row_count = 0;
+};
+
+// Everything that an attend case works on, and calls of attend on parts of it.
+class AttendProblem {
+ public:
+  AttendProblem(const AttendCase& attend_case, std::byte fill);
+
+  // All sequences in one call.
+  [[nodiscard]] std::vector<AttendPart> whole() const;
+  // Fields "context i" and "log_sum_exp i" for each part i.
+  [[nodiscard]] Outcome run(backend::Backend& backend, std::span<const AttendPart> parts) const;
+
+ private:
+  struct Sequence {
+    AttendSequenceCase shape;
+    ExactPages exact;
+    LatentPages latents;
+    PositionPages exact_positions;
+    PositionPages latent_positions;
+    std::vector<int32_t> query_positions;
+    std::vector<float> queries;  // [rows][query_heads][head_size]
+    std::vector<uint16_t> key_mean, value_mean, correction;
+  };
+
+  [[nodiscard]] Sequence make_sequence(const AttendSequenceCase& shape);
+  [[nodiscard]] backend::AttendSequence request_of(const AttendPart& part, int64_t first_row) const;
+  [[nodiscard]] Tolerance tolerance() const;
+
+  AttendCase case_;
+  std::byte fill_;
+  Random random_;
+  backend::LatentLayout layout_;
+  std::vector<double> frequencies_;
+  std::vector<float> key_basis_, value_basis_;  // [layers * key width][latent width]
+  std::vector<Sequence> sequences_;
+};
+
+[[nodiscard]] Outcome run_attend(const AttendCase& attend_case, backend::Backend& backend, std::byte fill);
+// The cases of the table.
+[[nodiscard]] std::vector<AttendCase> attend_cases();
+
+}  // namespace foldkv::test

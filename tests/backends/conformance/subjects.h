@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/backends/conformance/recording_backend.h"
+#include "tests/backends/conformance/table.h"
+
+namespace foldkv::test {
+
+// One backend with one instruction set, on one thread and on three.
+struct Subject {
+  std::string name;
+  std::unique_ptr<RecordingBackend> one_thread;
+  std::unique_ptr<RecordingBackend> three_threads;
+};
+
+// The reference first.
+[[nodiscard]] const std::vector<Subject>& subjects();
+
+// Runs a row on every subject. Each must do what the reference does; and the same to the last bit whatever lies in
+// unused memory, and on any number of threads.
+void check_row(Operation operation, const Row& row);
+
+}  // namespace foldkv::test

@@ -1,0 +1,124 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "doctest/doctest.h"
+#include "runtime/profile/profile_reader.h"
+#include "runtime/profile/profile_writer.h"
+#include "tests/runtime/profile/sample_profile.h"
+#include "tests/support/data.h"
+
+namespace foldkv {
+namespace {
+
+std::vector<uint8_t> sample_file() { return write_profile(test::sample_profile()).value(); }
+
+bool is_corrupt(const Status& status) { return status.code() == absl::StatusCode::kDataLoss; }
+
+TEST_CASE("a profile comes back as it was written") {
+  const Profile profile = test::sample_profile();
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  const StatusOr<Profile> read = read_profile(bytes.data(), bytes.size());
+  REQUIRE_MESSAGE(read.ok(), read.status().ToString());
+  CHECK(test::equal(*read, profile));
+  CHECK(write_profile(*read).value() == bytes);
+}
+
+TEST_CASE("unnamed and uncentred profiles come back too") {
+  Profile profile = test::sample_profile();
+  profile.model_name.clear();
+  profile.made_by.clear();
+  profile.centred = false;
+  for (ProfileGroup& group : profile.groups) {
+    group.correction = {};
+    group.keys.mean.assign(group.keys.mean.size(), 0.0f);
+    group.values.mean.assign(group.values.mean.size(), 0.0f);
+  }
+  REQUIRE(finish_profile(profile).ok());
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  CHECK(test::equal(read_profile(bytes.data(), bytes.size()).value(), profile));
+}
+
+TEST_CASE("the file names its kind and is whole words") {
+  const std::vector<uint8_t> bytes = sample_file();
+  CHECK(std::memcmp(bytes.data() + 4, "FKVP", 4) == 0);
+  CHECK(bytes.size() % 8 == 0);
+}
+
+TEST_CASE("the bytes may lie at any address") {
+  const std::vector<uint8_t> bytes = sample_file();
+  for (size_t shift = 0; shift < 8; ++shift) {
+    CAPTURE(shift);
+    std::vector<uint8_t> moved(bytes.size() + shift);
+    std::memcpy(moved.data() + shift, bytes.data(), bytes.size());
+    const StatusOr<Profile> read = read_profile(moved.data() + shift, bytes.size());
+    REQUIRE(read.ok());
+    CHECK(test::equal(*read, test::sample_profile()));
+  }
+}
+
+TEST_CASE("a file cut off anywhere is corrupt") {
+  const std::vector<uint8_t> bytes = sample_file();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    CAPTURE(size);
+    const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    CHECK(is_corrupt(read_profile(size == 0 ? bytes.data() : cut.data(), size).status()));
+  }
+}
+
+TEST_CASE("a file with bytes behind it is corrupt") {
+  std::vector<uint8_t> bytes = sample_file();
+  for (int extra = 1; extra <= 16; ++extra) {
+    bytes.push_back(0);
+    CHECK(is_corrupt(read_profile(bytes.data(), bytes.size()).status()));
+  }
+}
+
+TEST_CASE("any changed bit of any byte is seen, padding and checksum included") {
+  std::vector<uint8_t> bytes = sample_file();
+  int64_t accepted = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const uint8_t original = bytes[at];
+    for (int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xff, 0x55, 0xaa}) {
+      bytes[at] = static_cast<uint8_t>(original ^ change);
+      if (!is_corrupt(read_profile(bytes.data(), bytes.size()).status())) ++accepted;
+    }
+    bytes[at] = original;
+  }
+  CHECK(accepted == 0);
+  CHECK(read_profile(bytes.data(), bytes.size()).ok());
+}
+
+TEST_CASE("what is no profile at all is said to be none") {
+  const std::vector<uint8_t> zeros(64);
+  const Status status = read_profile(zeros.data(), zeros.size()).status();
+  CHECK(is_corrupt(status));
+  CHECK(std::string(status.message()).find("not a profile") != std::string::npos);
+  CHECK(argument_of(read_profile(nullptr, 64).status()) == "bytes");
+}
+
+TEST_CASE("a profile that was changed after it was finished is not written") {
+  Profile profile = test::sample_profile();
+  profile.calibration_samples = 99;
+  CHECK(write_profile(profile).status().code() == absl::StatusCode::kInternal);
+}
+
+// Files of released versions must be readable for good. Each is what that version's writer made of sample_profile().
+TEST_CASE("the file of version 0.1 is read, and written the same") {
+  const std::vector<std::byte> bytes = test::read_bytes(test::data_path("profile_0_1.fkvp"));
+  const StatusOr<Profile> read = read_profile(bytes.data(), bytes.size());
+  REQUIRE_MESSAGE(read.ok(), read.status().ToString());
+  CHECK(test::equal(*read, test::sample_profile()));
+  CHECK(read->model_name == "sample");
+  CHECK(read->groups[0].layers == std::vector<int32_t>{0, 1});
+  CHECK(read->groups[0].keys.mean == std::vector<float>{1.0f, -2.0f, 0.5f, 900.0f});
+  CHECK(read->groups[1].keys.basis == std::vector<float>{0.6f, 0.8f});
+  const std::vector<uint8_t> written = sample_file();
+  REQUIRE(written.size() == bytes.size());
+  CHECK(std::memcmp(written.data(), bytes.data(), bytes.size()) == 0);
+}
+
+}  // namespace
+}  // namespace foldkv
