@@ -53,7 +53,7 @@ TEST_CASE("every field of a rotation is checked and named") {
     rotation.frequency_count = 5;
   });
   const double infinite[1] = {INFINITY};
-  refused("layers[1].rotation.inverse_frequencies", [&](foldkv_rotation& rotation) {
+  refused("layers[1].rotation.inverse_frequencies[0]", [&](foldkv_rotation& rotation) {
     rotation.inverse_frequencies = infinite;
     rotation.frequency_count = 1;
   });
