@@ -178,7 +178,7 @@ struct Kernels {
                         float* sines);  // scratch: [64][padded pairs] twice; output [pairs][64]
   void (*rotate_tile)(const RotationTable& table, const float* cosines, const float* sines, float* head);
   void (*decode_tile)(const CodeTile& tile, uint32_t* scratch, float* latents);  // [count][64]
-  void (*decode_row)(const uint8_t* codes, int64_t count, int bits, float scale, float* latents);
+  void (*decode_rows)(const CodeTile& tile, int64_t live, float* latents, int64_t stride);  // [live][stride]
   void (*softmax_tile)(const SoftmaxTile& tile);
   void (*merge_row)(const MergeRow& row);
   void (*finish_row)(const FinishRow& row);

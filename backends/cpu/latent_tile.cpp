@@ -32,6 +32,30 @@ void gather_scales(const LatentTileRequest& request, int64_t group, float* scale
   request.kernels.to_f32(NumberFormat::kF16, halves, kTile, scales);
 }
 
+// Codes of all tokens, where kernels may read beyond them; zeros for absent tokens.
+CodeTile gather_codes(const LatentTileRequest& request) {
+  const int64_t code_bytes = request.layout.plane(request.side).code_bytes;
+  const int64_t row_bytes = code_row_bytes(code_bytes);
+  for (int64_t token = 0; token < kTile; ++token) {
+    uint8_t* row = request.scratch.code_rows + token * row_bytes;
+    if (token < request.slots.live) {
+      std::memcpy(row, codes_of(request, request.slots.first + token), static_cast<size_t>(code_bytes));
+    } else {
+      std::memset(row, 0, static_cast<size_t>(code_bytes));
+    }
+  }
+  return {.rows = request.scratch.code_rows, .row_stride = row_bytes};
+}
+
+void choose_group(const LatentTileRequest& request, int64_t index, float* scales, CodeTile& tile) {
+  const ScaleGroup& group = request.layout.plane(request.side).scale_groups[static_cast<size_t>(index)];
+  gather_scales(request, index, scales);
+  tile.byte_offset = group.byte_offset;
+  tile.count = group.count;
+  tile.bits = group.bits;
+  tile.scales = scales;
+}
+
 }  // namespace
 
 LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
@@ -43,39 +67,23 @@ LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
 
 void decode_latents_in_lanes(const LatentTileRequest& request, float* latents) {
   const LatentPlane& plane = request.layout.plane(request.side);
-  const int64_t row_bytes = code_row_bytes(plane.code_bytes);
-  for (int64_t token = 0; token < kTile; ++token) {
-    uint8_t* row = request.scratch.code_rows + token * row_bytes;
-    if (token < request.slots.live) {
-      std::memcpy(row, codes_of(request, request.slots.first + token), static_cast<size_t>(plane.code_bytes));
-    } else {
-      std::memset(row, 0, static_cast<size_t>(plane.code_bytes));
-    }
-  }
+  CodeTile tile = gather_codes(request);
   for (int64_t index = 0; index < std::ssize(plane.scale_groups); ++index) {
-    const ScaleGroup& group = plane.scale_groups[static_cast<size_t>(index)];
     float scales[kTile];
-    gather_scales(request, index, scales);
-    request.kernels.decode_tile({.rows = request.scratch.code_rows,
-                                 .row_stride = row_bytes,
-                                 .byte_offset = group.byte_offset,
-                                 .count = group.count,
-                                 .bits = group.bits,
-                                 .scales = scales},
-                                request.scratch.code_words, latents + group.first * kTile);
+    choose_group(request, index, scales, tile);
+    const int64_t first = plane.scale_groups[static_cast<size_t>(index)].first;
+    request.kernels.decode_tile(tile, request.scratch.code_words, latents + first * kTile);
   }
 }
 
 void decode_latents_in_rows(const LatentTileRequest& request, float* latents, int64_t stride) {
   const LatentPlane& plane = request.layout.plane(request.side);
+  CodeTile tile = gather_codes(request);
   for (int64_t index = 0; index < std::ssize(plane.scale_groups); ++index) {
-    const ScaleGroup& group = plane.scale_groups[static_cast<size_t>(index)];
     float scales[kTile];
-    gather_scales(request, index, scales);
-    for (int64_t token = 0; token < request.slots.live; ++token) {
-      request.kernels.decode_row(codes_of(request, request.slots.first + token) + group.byte_offset, group.count,
-                                 group.bits, scales[token], latents + token * stride + group.first);
-    }
+    choose_group(request, index, scales, tile);
+    const int64_t first = plane.scale_groups[static_cast<size_t>(index)].first;
+    request.kernels.decode_rows(tile, request.slots.live, latents + first, stride);
   }
   for (int64_t token = 0; token < request.slots.live; ++token) {
     std::fill(latents + token * stride + plane.stored_width, latents + (token + 1) * stride, 0.0f);

@@ -345,7 +345,7 @@ FOLDKV_API foldkv_status foldkv_calibrator_observe(foldkv_calibrator* calibrator
                                                    const foldkv_tensor* values, int32_t layer_count,
                                                    int64_t first_token, foldkv_error* error);
 /* From now on every step of the sequence that commits is observed. The sequence must be empty and exact
- * (no profile). NULL detaches. The calibrator may not be used by others during such a commit. */
+ * (no profile). calibrator NULL detaches. The calibrator may not be used by others during such a commit. */
 FOLDKV_API foldkv_status foldkv_calibrator_attach(foldkv_calibrator* calibrator, foldkv_sequence* sequence,
                                                   foldkv_error* error);
 /* Adds the sums of other, which must have been made with equal options for an equal model. */

@@ -308,8 +308,9 @@ class Calibrator : public Owner<foldkv_calibrator, foldkv_calibrator_release> {
                        first_token);
   }
   Outcome attach(Sequence& sequence) { return Outcome::of(foldkv_calibrator_attach, get(), sequence.get()); }
-  Outcome detach_sequence() {
-    return Outcome::of(foldkv_calibrator_attach, get(), static_cast<foldkv_sequence*>(nullptr));
+  // Whatever calibrator observes the sequence stops doing so.
+  static Outcome detach_from(Sequence& sequence) {
+    return Outcome::of(foldkv_calibrator_attach, static_cast<foldkv_calibrator*>(nullptr), sequence.get());
   }
   Outcome merge(const Calibrator& other) { return Outcome::of(foldkv_calibrator_merge, get(), other.get()); }
   [[nodiscard]] Result<Profile> solve(foldkv_solve_options options = {}) const {

@@ -82,9 +82,13 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
   return bytes;
 }
 
+// Bytewise: the verifier aligns the length of a vector, not its doubles.
 template <typename Number>
 std::vector<Number> copy(const flatbuffers::Vector<Number>& source) {
-  return {source.begin(), source.end()};
+  std::vector<Number> numbers(source.size());
+  if (!numbers.empty()) std::memcpy(numbers.data(), source.Data(), numbers.size() * sizeof(Number));
+  for (Number& number : numbers) number = flatbuffers::EndianScalar(number);
+  return numbers;
 }
 
 std::string copy(const flatbuffers::String* source) { return source == nullptr ? std::string() : source->str(); }

@@ -29,7 +29,7 @@ absl::StatusOr<foldkv::Profile> calibrate(FoldkvHost& host, const std::vector<Te
                                      [&](int64_t fed) { progress(tokens_done + fed); }));
     tokens_done += static_cast<int64_t>(sample.tokens.size());
   }
-  LAB_RETURN_IF_FOLDKV_ERROR("detaching the calibrator", calibrator.detach_sequence());
+  LAB_RETURN_IF_FOLDKV_ERROR("detaching the calibrator", foldkv::Calibrator::detach_from(attention->sequence()));
   LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Profile profile, "solving for a profile", calibrator.solve(options.solve));
   return profile;
 }

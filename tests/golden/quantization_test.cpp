@@ -16,7 +16,8 @@ using backend::ScaleGroup;
 using backend::Side;
 
 TEST_CASE("quantization: the reference's quantizer") {
-  for (const nlohmann::json& golden : test::read_golden("quantization")["cases"]) {
+  const nlohmann::json file = test::read_golden("quantization");
+  for (const nlohmann::json& golden : file["cases"]) {
     const auto bits = golden["bits"].get<int32_t>();
     const auto x = test::numbers_f32(golden["x"]);
     const auto group_width = golden["scale_group"].get<size_t>();

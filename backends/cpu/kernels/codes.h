@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/kernels/numbers.h"
 #include "backends/cpu/kernels/transpose.h"
 #include "backends/cpu/kernels/vector.h"
 
@@ -17,15 +18,6 @@ FOLDKV_INLINE uint64_t pack_eight(uint64_t codes, int bits) {
   return (codes & 0x00000000ffffffffu) | ((codes & 0xffffffff00000000u) >> (32 - 4 * bits));
 }
 
-FOLDKV_INLINE uint64_t unpack_eight(uint64_t packed, int bits) {
-  const uint64_t fours = (uint64_t{1} << (4 * bits)) - 1;
-  packed = (packed & fours) | ((packed & ~fours) << (32 - 4 * bits));
-  const uint64_t pairs = ((uint64_t{1} << (2 * bits)) - 1) * 0x0000000100000001u;
-  packed = (packed & pairs) | ((packed & ~pairs) << (16 - 2 * bits));
-  const uint64_t ones = ((uint64_t{1} << bits) - 1) * 0x0001000100010001u;
-  return (packed & ones) | ((packed & ~ones) << (8 - bits));
-}
-
 // unsigned codes [count] to a bit string of ceil(count * bits / 8) bytes; unused high bits of the last byte are zero.
 void pack_codes(const uint8_t* codes, int64_t count, int bits, uint8_t* packed) {
   for (int64_t i = 0; i < count; i += 8) {
@@ -38,19 +30,68 @@ void pack_codes(const uint8_t* codes, int64_t count, int bits, uint8_t* packed) 
   }
 }
 
-void decode_row(const uint8_t* codes, int64_t count, int bits, float scale, float* latents) {
-  const Int bias = broadcast_int(1 << (bits - 1));
-  const Float factor = broadcast(scale);
-  alignas(64) uint8_t unpacked[kLanes < 8 ? 8 : kLanes];
-  for (int64_t i = 0; i < count; i += 8) {
-    const int64_t some = count - i < 8 ? count - i : 8;
-    uint64_t eight = 0;
-    __builtin_memcpy(&eight, codes, static_cast<size_t>((some * bits + 7) / 8));
-    codes += bits;
-    eight = unpack_eight(eight, bits);
-    __builtin_memcpy(unpacked, &eight, 8);
-    for (int64_t k = 0; k < some; ++k) {
-      latents[i + k] = static_cast<float>(static_cast<int32_t>(unpacked[k]) - bias[0]) * factor[0];
+// Where the codes of one register lie in the 16 bytes that begin with the first of them.
+struct CodePlaces {
+  int bits;
+  int64_t bytes;  // of one register's codes
+#if defined(__AVX2__)
+  Word shuffle;  // two bytes for each lane, the others zero
+#endif
+  Word shift;
+};
+
+FOLDKV_INLINE CodePlaces code_places(int bits) {
+  CodePlaces places = {};
+  places.bits = bits;
+  places.bytes = kLanes * bits / 8;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const auto byte = static_cast<uint32_t>(lane * bits / 8);
+    places.shift[lane] = static_cast<uint32_t>(lane * bits % 8);
+#if defined(__AVX2__)
+    places.shuffle[lane] = byte | (byte + 1 < 16 ? byte + 1 : 0x80) << 8 | 0x80800000u;
+#else
+    static_cast<void>(byte);
+#endif
+  }
+  return places;
+}
+
+// One code in each lane; bits above it are of other codes. Reads 16 bytes, whatever the width.
+FOLDKV_INLINE Word spread_codes(const uint8_t* from, const CodePlaces& places) {
+#if defined(__AVX512F__)
+  __m128i bytes;
+  __builtin_memcpy(&bytes, from, sizeof bytes);
+  // The unmasked intrinsic makes gcc 12 warn of its own undefined operand.
+  const __m512i copies = _mm512_maskz_broadcast_i32x4(0xffff, bytes);
+  return (Word)_mm512_shuffle_epi8(copies, (__m512i)places.shuffle) >> places.shift;
+#elif defined(__AVX2__)
+  __m128i bytes;
+  __builtin_memcpy(&bytes, from, sizeof bytes);
+  return (Word)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), (__m256i)places.shuffle) >> places.shift;
+#else
+  Word codes;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    uint16_t pair;
+    __builtin_memcpy(&pair, from + lane * places.bits / 8, sizeof pair);
+    codes[lane] = pair;
+  }
+  return codes >> places.shift;
+#endif
+}
+
+// Tokens [0, live) of the tile to rows [live][stride].
+void decode_rows(const CodeTile& tile, int64_t live, float* latents, int64_t stride) {
+  const CodePlaces places = code_places(tile.bits);
+  const Int bias = broadcast_int(1 << (tile.bits - 1));
+  const Word mask = broadcast_word((1u << tile.bits) - 1);
+  for (int64_t token = 0; token < live; ++token) {
+    const uint8_t* codes = tile.rows + token * tile.row_stride + tile.byte_offset;
+    const Float scale = broadcast(tile.scales[token]);
+    float* row = latents + token * stride;
+    for (int64_t i = 0; i < tile.count; i += kLanes, codes += places.bytes) {
+      const Word code = spread_codes(codes, places) & mask;
+      const Float numbers = __builtin_convertvector((Int)code - bias, Float) * scale;
+      store_some(row + i, numbers, tile.count - i);
     }
   }
 }

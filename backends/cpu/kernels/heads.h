@@ -53,13 +53,6 @@ FOLDKV_INLINE Angle high_angle(const RotationTable& table, uint32_t position, in
   return angle;
 }
 
-FOLDKV_INLINE void store_some(float* to, Float value, int64_t count) {
-  if (count >= kLanes) return store(to, value);
-  float buffer[kLanes];
-  store(buffer, value);
-  __builtin_memcpy(to, buffer, static_cast<size_t>(count) * sizeof(float));
-}
-
 void rotation_row(const RotationTable& table, int32_t position, float* cosines, float* sines) {
   const auto unsigned_position = static_cast<uint32_t>(position);
   const int64_t low = unsigned_position % kRotationDigit * table.pairs;

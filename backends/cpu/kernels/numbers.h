@@ -80,6 +80,13 @@ FOLDKV_INLINE Float load_some(const std::byte* from, int64_t count) {
   return load_number<kFormat>(buffer);
 }
 
+FOLDKV_INLINE void store_some(float* to, Float value, int64_t count) {
+  if (count >= kLanes) return store(to, value);
+  float buffer[kLanes];
+  store(buffer, value);
+  __builtin_memcpy(to, buffer, static_cast<size_t>(count) * sizeof(float));
+}
+
 template <NumberFormat kFormat>
 void to_f32_row(const std::byte* input, int64_t count, float* output) {
   int64_t i = 0;

@@ -9,7 +9,7 @@ namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kDotRows = 4;
+constexpr int kDotRows = 6;
 #else
 constexpr int kDotRows = 3;
 #endif
@@ -48,22 +48,21 @@ __attribute__((noinline)) void dot_block(const RowProduct& p, int64_t row, int64
   }
 }
 
-template <NumberFormat kFormat, int kRows>
-FOLDKV_INLINE void dot_columns(const RowProduct& p, int64_t row, int64_t column) {
-  if (p.columns - column >= kDotColumns) {
-    dot_block<kFormat, kRows, kDotColumns>(p, row, column);
-  } else {
-    for (int64_t c = column; c < p.columns; ++c) dot_block<kFormat, kRows, 1>(p, row, c);
-  }
+template <NumberFormat kFormat, int kColumns>
+FOLDKV_INLINE void dot_columns(const RowProduct& p, int64_t column) {
+  int64_t row = 0;
+  for (; row + kDotRows <= p.rows; row += kDotRows) dot_block<kFormat, kDotRows, kColumns>(p, row, column);
+  for (; row < p.rows; ++row) dot_block<kFormat, 1, kColumns>(p, row, column);
 }
 
 template <NumberFormat kFormat>
 void dot_product(const RowProduct& p) {
-  for (int64_t column = 0; column < p.columns; column += kDotColumns) {
-    int64_t row = 0;
-    for (; row + kDotRows <= p.rows; row += kDotRows) dot_columns<kFormat, kDotRows>(p, row, column);
-    for (; row < p.rows; ++row) dot_columns<kFormat, 1>(p, row, column);
+  int64_t column = 0;
+  if (p.rows == 1) {
+    for (; column + 8 <= p.columns; column += 8) dot_block<kFormat, 1, 8>(p, 0, column);
   }
+  for (; column + kDotColumns <= p.columns; column += kDotColumns) dot_columns<kFormat, kDotColumns>(p, column);
+  for (; column < p.columns; ++column) dot_columns<kFormat, 1>(p, column);
 }
 
 void row_product(const RowProduct& p) {

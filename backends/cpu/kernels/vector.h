@@ -89,28 +89,46 @@ FOLDKV_INLINE Double multiply_add_wide(Double a, Double b, Double c) {
 FOLDKV_INLINE Float maximum(Float a, Float b) { return a > b ? a : b; }
 FOLDKV_INLINE Float absolute(Float a) { return (Float)((Word)a & broadcast_word(0x7fffffffu)); }
 
-// Lanes added pairwise, neighbours last.
+// Lane l gets what lane l + distance holds, counted round.
+#if defined(__AVX512F__)
+#define FOLDKV_ROTATE_LANES(v, d)                                                                                   \
+  __builtin_shufflevector(v, v, d, d + 1, d + 2, d + 3, d + 4, d + 5, d + 6, d + 7, (d + 8) % 16, (d + 9) % 16,      \
+                          (d + 10) % 16, (d + 11) % 16, (d + 12) % 16, (d + 13) % 16, (d + 14) % 16, (d + 15) % 16)
+#elif defined(__AVX2__)
+#define FOLDKV_ROTATE_LANES(v, d) \
+  __builtin_shufflevector(v, v, d, d + 1, d + 2, d + 3, (d + 4) % 8, (d + 5) % 8, (d + 6) % 8, (d + 7) % 8)
+#else
+#define FOLDKV_ROTATE_LANES(v, d) __builtin_shufflevector(v, v, d, d + 1, (d + 2) % 4, (d + 3) % 4)
+#endif
+
+// Lanes added pairwise: l and l + lanes / 2 first, neighbours last.
 FOLDKV_INLINE float sum_of_lanes(Float value) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  }
-  return lanes[0];
+#if defined(__AVX512F__)
+  value += FOLDKV_ROTATE_LANES(value, 8);
+#endif
+#if defined(__AVX2__)
+  value += FOLDKV_ROTATE_LANES(value, 4);
+#endif
+  value += FOLDKV_ROTATE_LANES(value, 2);
+  value += FOLDKV_ROTATE_LANES(value, 1);
+  return value[0];
+}
+FOLDKV_INLINE float maximum_of_lanes(Float value) {
+#if defined(__AVX512F__)
+  value = maximum(value, FOLDKV_ROTATE_LANES(value, 8));
+#endif
+#if defined(__AVX2__)
+  value = maximum(value, FOLDKV_ROTATE_LANES(value, 4));
+#endif
+  value = maximum(value, FOLDKV_ROTATE_LANES(value, 2));
+  value = maximum(value, FOLDKV_ROTATE_LANES(value, 1));
+  return value[0];
 }
 FOLDKV_INLINE double sum_of_wide_lanes(Double value) {
   double lanes[kWideLanes];
   store_wide(lanes, value);
   for (int half = kWideLanes / 2; half > 0; half /= 2) {
     for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  }
-  return lanes[0];
-}
-FOLDKV_INLINE float maximum_of_lanes(Float value) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) lanes[lane] = lanes[lane] > lanes[lane + half] ? lanes[lane] : lanes[lane + half];
   }
   return lanes[0];
 }

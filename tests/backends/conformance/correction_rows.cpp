@@ -81,9 +81,9 @@ Outcome run_coefficients(const CorrectionCase& correction_case, backend::Backend
     std::copy_n(old.begin() + t * rank, rank, data.latents.coefficients(first + t));
   }
   outcome.expect(data.latents.pool().bytes() == before, "written beside the coefficients of the tokens");
-  const double loss = 1e-6 / std::min(1.0, correction_case.residual);
-  outcome.fields.push_back(numbers_field("coefficients", coefficients, std::max<int64_t>(rank, 1),
-                                         {step_of(NumberFormat::kF16), loss, 0x1p-24}));
+  // Of f16, or of the f32 numbers of about 1 whose difference the residual is.
+  const Tolerance tolerance{step_of(NumberFormat::kF16), 0.0, 2e-6};
+  outcome.fields.push_back(numbers_field("coefficients", coefficients, std::max<int64_t>(rank, 1), tolerance));
   return outcome;
 }
 

@@ -8,7 +8,6 @@
 namespace foldkv::test {
 namespace {
 
-constexpr double kShareOfSteps = 0.005;
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 std::string describe(const Field& field, size_t index, double expected, double actual) {
@@ -54,7 +53,8 @@ std::string compare_steps(const Field& expected, const Field& actual) {
     if (!(distance <= 1.0)) return describe(expected, i, expected.numbers[i], actual.numbers[i]);
     if (distance > 0.0) ++different;
   }
-  if (static_cast<double>(different) < kShareOfSteps * static_cast<double>(expected.numbers.size())) return "";
+  if (static_cast<double>(different) < expected.share_of_steps * static_cast<double>(expected.numbers.size()))
+    return "";
   if (different == 0) return "";
   return absl::StrCat(expected.name, ": ", different, " of ", expected.numbers.size(), " differ by one step");
 }

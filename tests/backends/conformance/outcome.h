@@ -10,7 +10,7 @@ namespace foldkv::test {
 
 enum class FieldKind {
   kNumbers,  // within a tolerance
-  kSteps,    // whole numbers: fewer than 0.5% differ, none by more than one (architecture.md decision 7)
+  kSteps,    // whole numbers: less than a share differ, none by more than one (architecture.md decision 7)
   kEqual,    // the same
 };
 
@@ -27,6 +27,7 @@ struct Field {
   std::vector<double> numbers;
   int64_t row_width = 1;
   Tolerance tolerance;
+  double share_of_steps = 0.0;
 };
 
 // What one run of one operation did.

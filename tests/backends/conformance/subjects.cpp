@@ -12,7 +12,8 @@ std::unique_ptr<RecordingBackend> open_recording(const BackendChoice& choice, in
 
 void expect_nothing_wrong(const std::string& wrong, const char* comparison, const Subject& subject, Operation operation,
                           const Row& row) {
-  CHECK_MESSAGE(wrong.empty(), subject.name, ", ", name_of(operation), " [", row.name, "], ", comparison, ": ", wrong);
+  CHECK_MESSAGE(wrong.empty(),
+                absl::StrCat(subject.name, ", ", name_of(operation), " [", row.name, "], ", comparison, ": ", wrong));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ inline TensorView view_of(const std::vector<float>& rows, int64_t width) {
 
 // Keys and values of every layer for one run of tokens, all of one width.
 struct SampleText {
-  SampleText(int64_t layer_count, int64_t tokens, int64_t width, uint32_t seed, float mean = 3.0f) : width(width) {
+  SampleText(int64_t layer_count, int64_t tokens, int64_t row_width, uint32_t seed, float mean = 3.0f)
+      : width(row_width) {
     for (int64_t layer = 0; layer < layer_count; ++layer) {
       const auto layer_seed = seed * 1000 + static_cast<uint32_t>(layer) * 2;
       keys.push_back(sample_rows(tokens, width, mean, layer_seed));

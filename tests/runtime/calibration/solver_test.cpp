@@ -164,7 +164,8 @@ TEST_CASE("without centring the leading direction is the mean, and no mean is ke
 }
 
 TEST_CASE("golden: mean, eigenvalues and rebuilt rows as far as f32 rows and bases go") {
-  for (const nlohmann::json& one : test::read_golden("latent")["cases"]) {
+  const nlohmann::json golden = test::read_golden("latent");
+  for (const nlohmann::json& one : golden["cases"]) {
     const int64_t width = one["layers"].get<int64_t>() * one["key_width"].get<int64_t>();
     SolveOptions options;
     options.latent_width = one["latent_width"].get<int64_t>();

@@ -64,8 +64,7 @@ class ReferenceDecoder {
       const bool interleaved = model_.shape.pairing == Pairing::kInterleaved;
       double& a = (*numbers)[static_cast<size_t>(start + (interleaved ? 2 * pair : pair))];
       double& b = (*numbers)[static_cast<size_t>(start + (interleaved ? 2 * pair + 1 : pair + pairs))];
-      const double angle =
-          static_cast<double>(position) * model_.shape.inverse_frequencies[static_cast<size_t>(pair)];
+      const double angle = static_cast<double>(position) * model_.shape.inverse_frequencies[static_cast<size_t>(pair)];
       const double turned = a * std::cos(angle) - b * std::sin(angle);
       b = a * std::sin(angle) + b * std::cos(angle);
       a = turned;

@@ -54,7 +54,8 @@ inline Model random_model(const ModelShape& shape, uint64_t seed, double key_bia
   for (int64_t i = 0; i < shape.layer_count; ++i) {
     ModelLayer layer;
     layer.attention_norm = random_gains(random, shape.hidden_size);
-    layer.query_key_value = random_matrix(random, shape.query_width() + 2 * shape.kv_width(), shape.hidden_size, by_hidden);
+    layer.query_key_value =
+        random_matrix(random, shape.query_width() + 2 * shape.kv_width(), shape.hidden_size, by_hidden);
     if (key_bias > 0) {
       layer.query_key_value_bias = random.normals<float>(shape.query_width() + 2 * shape.kv_width(), key_bias / 10);
       for (int64_t j = 0; j < shape.kv_width(); ++j) {
@@ -82,7 +83,8 @@ inline void add_byte_pair_tokenizer(GgufBuilder* file) {
   std::vector<int32_t> kinds = {3};
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(character_of_byte(static_cast<uint8_t>(byte)));
   const std::string blank = character_of_byte(' ');
-  for (const std::string& text : {std::string("he"), std::string("ll"), std::string("hell"), blank + "w", blank + "wo"}) {
+  for (const std::string& text :
+       {std::string("he"), std::string("ll"), std::string("hell"), blank + "w", blank + "wo"}) {
     tokens.push_back(text);
   }
   kinds.resize(tokens.size(), 1);
