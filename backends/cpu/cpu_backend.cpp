@@ -53,12 +53,9 @@ class CpuBackend final : public Backend {
   }
 
   [[nodiscard]] StatusOr<std::unique_ptr<Product>> make_product(const ProductShape& shape) override {
-#if FOLDKV_WITH_ONEDNN
-    if (!shape.deterministic && !deterministic_ && shape.weight_format == NumberFormat::kF32) {
-      if (std::unique_ptr<Product> product = make_onednn_product(engine_, shape)) return product;
-    }
-#endif
-    return make_kernel_product(engine_, shape);
+    ProductShape chosen = shape;
+    chosen.deterministic = shape.deterministic || deterministic_;
+    return cpu::make_product(engine_, chosen);
   }
   [[nodiscard]] StatusOr<bool> all_finite(const TensorView& view) override {
     return cpu::all_finite(engine_, view);

@@ -89,7 +89,7 @@ class TileProduct {
 class OnednnProduct final : public Product {
  public:
   OnednnProduct(const Engine& engine, const ProductShape& shape)
-      : engine_(engine), shape_(shape), own_(make_kernel_product(engine, shape)) {
+      : engine_(engine), shape_(shape), own_(make_packed_product(engine, shape)) {
     const dnnl::engine device(dnnl::engine::kind::cpu, 0);
     column_sizes_ = std::ssize(tile_sizes(shape.columns, kColumns));
     for (const int64_t rows : tile_sizes(shape.rows, kRows)) {
@@ -101,7 +101,7 @@ class OnednnProduct final : public Product {
   }
 
   [[nodiscard]] int64_t workspace_bytes() const override {
-    return engine_.workers() * scratch_bytes_ + kAlignment;
+    return std::max(engine_.workers() * scratch_bytes_ + kAlignment, own_->workspace_bytes());
   }
 
   [[nodiscard]] Status run(const ProductRequest& request) override {
@@ -171,8 +171,7 @@ class OnednnProduct final : public Product {
 }  // namespace
 
 std::unique_ptr<Product> make_onednn_product(const Engine& engine, const ProductShape& shape) {
-  // Few rows are bound by reading the weights, which our own kernels do at full speed.
-  if (shape.rows < 16 || shape.inner < 1 || shape.columns < 1) return nullptr;
+  if (shape.rows < 1 || shape.inner < 1 || shape.columns < 1) return nullptr;
   try {
     const SingleOpenmpThread single;
     return std::make_unique<OnednnProduct>(engine, shape);

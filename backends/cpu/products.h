@@ -7,9 +7,13 @@
 
 namespace foldkv::backend::cpu {
 
-// Our own kernels: any weight format; a row's result does not depend on the number of rows.
-[[nodiscard]] std::unique_ptr<Product> make_kernel_product(const Engine& engine, const ProductShape& shape);
+// The right product for a shape. With `deterministic`, in which a row's result does not depend on the number of rows,
+// it is always the packed one.
+[[nodiscard]] std::unique_ptr<Product> make_product(const Engine& engine, const ProductShape& shape);
 
+// Our own kernels, for any weight format.
+[[nodiscard]] std::unique_ptr<Product> make_dot_product(const Engine& engine, const ProductShape& shape);
+[[nodiscard]] std::unique_ptr<Product> make_packed_product(const Engine& engine, const ProductShape& shape);
 // oneDNN, for f32 weights. Null when it has nothing for the shape.
 [[nodiscard]] std::unique_ptr<Product> make_onednn_product(const Engine& engine, const ProductShape& shape);
 

@@ -8,6 +8,8 @@ namespace {
 // Layers follow each other within microseconds, so a short look saves the wake-up; a long one would take the core
 // from the host's own threads.
 constexpr int kSpins = 2000;
+// About ten microseconds of one thread.
+constexpr int64_t kWorthSharing = 1'000'000;
 
 void pause() {
 #if defined(__x86_64__)
@@ -37,9 +39,9 @@ void ThreadPool::Job::work(int worker) {
   for (int64_t unit = next_unit++; unit < units; unit = next_unit++) task(unit, worker);
 }
 
-void ThreadPool::run(int64_t units, absl::FunctionRef<void(int64_t, int)> task) {
+void ThreadPool::run(int64_t units, absl::FunctionRef<void(int64_t, int)> task, int64_t operations) {
   Job job{.units = units, .task = task};
-  if (units < 2 || thread_count_ == 1 || busy_.exchange(true, std::memory_order_acquire)) {
+  if (units < 2 || thread_count_ == 1 || operations < kWorthSharing || busy_.exchange(true, std::memory_order_acquire)) {
     job.work(0);
     return;
   }

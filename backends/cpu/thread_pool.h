@@ -27,10 +27,13 @@ class ThreadPool {
   [[nodiscard]] int thread_count() const { return thread_count_; }
 
   // Calls task(unit, worker) for every unit in [0, units), in no fixed order. worker is below thread_count() and
-  // never the same in two tasks of one call that run at once: it names scratch memory.
-  void run(int64_t units, absl::FunctionRef<void(int64_t unit, int worker)> task);
+  // never the same in two tasks of one call that run at once: it names scratch memory. `operations` is about how many
+  // arithmetic operations all units take together: less than a wake-up is worth is done alone.
+  void run(int64_t units, absl::FunctionRef<void(int64_t unit, int worker)> task, int64_t operations = kManyOperations);
 
  private:
+  static constexpr int64_t kManyOperations = int64_t{1} << 40;
+
   struct Job {
     int64_t units;
     std::atomic<int64_t> next_unit{0};

@@ -2,13 +2,15 @@
  * The C header with C++ manners: move-only handles that release themselves, structs that know their size, and
  * results that carry either a value or the error. Header-only, C++20, no exceptions and no RTTI needed.
  *
- *   auto runtime = foldkv::Runtime::create({.budget_bytes = 64u << 20});
+ *   auto options = foldkv::init<foldkv_runtime_options>();
+ *   options.budget_bytes = 64u << 20;
+ *   auto runtime = foldkv::Runtime::create(options);
  *   if (!runtime) return complain(runtime.error().message);
  *   auto sequence = foldkv::Sequence::create(*runtime, *model, nullptr);
  *
  * Every function here calls the C function of its name; foldkv.h says what that does. Option structs are taken by
- * value and their struct_size is filled in, so designated initializers may name just the fields that matter. The rules
- * for threads, ownership and failure are those of foldkv.h.
+ * value and their struct_size is filled in, so {.budget_bytes = 64u << 20} does as well (gcc's -Wextra then names the
+ * fields that were left out). The rules for threads, ownership and failure are those of foldkv.h.
  *
  * Since 0.1.
  */

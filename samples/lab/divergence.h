@@ -16,8 +16,10 @@ struct Divergence {
 };
 
 // target: the token that the losses are of; -1: none, both are 0. Logits that are not finite are an error.
-[[nodiscard]] absl::StatusOr<Divergence> compare_logits(std::span<const float> reference,
-                                                        std::span<const float> perturbed, int64_t target);
+// Number: float or double.
+template <typename Number>
+[[nodiscard]] absl::StatusOr<Divergence> compare_logits(std::span<const Number> reference,
+                                                        std::span<const Number> perturbed, int64_t target);
 
 // The largest logit's index; of equals the first.
 [[nodiscard]] int64_t top_token(std::span<const float> logits);

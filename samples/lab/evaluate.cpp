@@ -93,8 +93,8 @@ absl::Status add_window(std::span<const Token> rest, const std::vector<float>& f
   for (size_t i = 0; i < rest.size(); ++i) {
     const int64_t target = i + 1 < rest.size() ? rest[i + 1] : -1;
     LAB_ASSIGN_OR_RETURN(const Divergence divergence,
-                         compare_logits(std::span(full).subspan(i * width, width),
-                                        std::span(compressed).subspan(i * width, width), target));
+                         compare_logits<float>(std::span(full).subspan(i * width, width),
+                                               std::span(compressed).subspan(i * width, width), target));
     sums->kl += divergence.kl;
     sums->same_top += divergence.same_top ? 1 : 0;
     sums->full_loss += divergence.reference_loss;

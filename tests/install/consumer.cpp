@@ -4,7 +4,10 @@
 #include <cstdio>
 
 int main() {
-  const auto runtime = foldkv::Runtime::create({.budget_bytes = 8u << 20, .threads = 1});
+  auto options = foldkv::init<foldkv_runtime_options>();
+  options.budget_bytes = 8u << 20;
+  options.threads = 1;
+  const auto runtime = foldkv::Runtime::create(options);
   if (!runtime) {
     std::fprintf(stderr, "%s\n", runtime.error().message);
     return 1;

@@ -30,52 +30,52 @@ void pack_codes(const uint8_t* codes, int64_t count, int bits, uint8_t* packed) 
   }
 }
 
-// Where the codes of one register lie in the 16 bytes that begin with the first of them.
+// Where the codes of one register lie in the 16 bytes that begin with the first of them. Registers of eight lanes and
+// more begin on a byte; those of four begin in its middle when the bits are odd.
 struct CodePlaces {
   int bits;
-  int64_t bytes;  // of one register's codes
 #if defined(__AVX2__)
   Word shuffle;  // two bytes for each lane, the others zero
-#endif
   Word shift;
+#endif
 };
 
 FOLDKV_INLINE CodePlaces code_places(int bits) {
   CodePlaces places = {};
   places.bits = bits;
-  places.bytes = kLanes * bits / 8;
+#if defined(__AVX2__)
+  static_assert(kLanes % 8 == 0);
   for (int lane = 0; lane < kLanes; ++lane) {
     const auto byte = static_cast<uint32_t>(lane * bits / 8);
     places.shift[lane] = static_cast<uint32_t>(lane * bits % 8);
-#if defined(__AVX2__)
     places.shuffle[lane] = byte | (byte + 1 < 16 ? byte + 1 : 0x80) << 8 | 0x80800000u;
-#else
-    static_cast<void>(byte);
-#endif
   }
+#endif
   return places;
 }
 
-// One code in each lane; bits above it are of other codes. Reads 16 bytes, whatever the width.
-FOLDKV_INLINE Word spread_codes(const uint8_t* from, const CodePlaces& places) {
+// Codes [first, first + kLanes) of a group, one in each lane; bits above it are of other codes. first: a multiple of
+// kLanes. Reads 16 bytes, whatever the width.
+FOLDKV_INLINE Word spread_codes(const uint8_t* group, int64_t first, const CodePlaces& places) {
 #if defined(__AVX512F__)
   __m128i bytes;
-  __builtin_memcpy(&bytes, from, sizeof bytes);
+  __builtin_memcpy(&bytes, group + first / 8 * places.bits, sizeof bytes);
   // The unmasked intrinsic makes gcc 12 warn of its own undefined operand.
   const __m512i copies = _mm512_maskz_broadcast_i32x4(0xffff, bytes);
   return (Word)_mm512_shuffle_epi8(copies, (__m512i)places.shuffle) >> places.shift;
 #elif defined(__AVX2__)
   __m128i bytes;
-  __builtin_memcpy(&bytes, from, sizeof bytes);
+  __builtin_memcpy(&bytes, group + first / 8 * places.bits, sizeof bytes);
   return (Word)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), (__m256i)places.shuffle) >> places.shift;
 #else
   Word codes;
   for (int lane = 0; lane < kLanes; ++lane) {
+    const int64_t bit = (first + lane) * places.bits;
     uint16_t pair;
-    __builtin_memcpy(&pair, from + lane * places.bits / 8, sizeof pair);
-    codes[lane] = pair;
+    __builtin_memcpy(&pair, group + bit / 8, sizeof pair);
+    codes[lane] = static_cast<uint32_t>(pair >> (bit % 8));
   }
-  return codes >> places.shift;
+  return codes;
 #endif
 }
 
@@ -88,8 +88,8 @@ void decode_rows(const CodeTile& tile, int64_t live, float* latents, int64_t str
     const uint8_t* codes = tile.rows + token * tile.row_stride + tile.byte_offset;
     const Float scale = broadcast(tile.scales[token]);
     float* row = latents + token * stride;
-    for (int64_t i = 0; i < tile.count; i += kLanes, codes += places.bytes) {
-      const Word code = spread_codes(codes, places) & mask;
+    for (int64_t i = 0; i < tile.count; i += kLanes) {
+      const Word code = spread_codes(codes, i, places) & mask;
       const Float numbers = __builtin_convertvector((Int)code - bias, Float) * scale;
       store_some(row + i, numbers, tile.count - i);
     }

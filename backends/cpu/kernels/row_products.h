@@ -9,7 +9,7 @@ namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kDotRows = 6;
+constexpr int kDotRows = 4;
 #else
 constexpr int kDotRows = 3;
 #endif

@@ -28,10 +28,12 @@ struct AttendCase {
   NumberFormat format = NumberFormat::kF16;
   int64_t exact_page_tokens = 32;
   int64_t latent_page_tokens = 64;
+  bool grouped = true;      // false: a layer in no group; no sequence may have latents then
   int64_t layers = 2;       // of the group; the last one attends
   int64_t key_latents = 0;  // 0: a width that the layer suggests
   int64_t value_latents = 0;
   int32_t bits = 4;
+  std::vector<LatentBand> tail;  // bands after the first
   int64_t scale_group = 128;
   int64_t correction_rank = 2;
   bool means = true;
@@ -41,6 +43,7 @@ struct AttendCase {
   backend::Pairing pairing = backend::Pairing::kHalfSplit;
   int64_t frequencies = -1;  // -1: half the head
   double rotation_scale = 1.0;
+  int64_t first_position = 0;
   bool jumps = false;  // positions leave holes, up to thousands
   double query_size = 1.0;
   double key_size = 1.0;

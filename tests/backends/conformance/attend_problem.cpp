@@ -18,15 +18,17 @@ constexpr int64_t kSinks = 4;
 backend::LatentLayout layout_of(const AttendCase& attend_case) {
   const int64_t keys = attend_case.key_latents > 0 ? attend_case.key_latents : attend_case.key_width() + 3;
   const int64_t values = attend_case.value_latents > 0 ? attend_case.value_latents : attend_case.key_width() + 1;
-  return make_layout(make_plane({{keys, attend_case.bits}}, attend_case.scale_group),
-                     make_plane({{values, attend_case.bits}}, attend_case.scale_group), attend_case.correction_rank,
-                     attend_case.latent_page_tokens);
+  const auto plane = [&](int64_t width) {
+    std::vector<LatentBand> bands = {{width, attend_case.bits}};
+    bands.insert(bands.end(), attend_case.tail.begin(), attend_case.tail.end());
+    return make_plane(bands, attend_case.scale_group);
+  };
+  return make_layout(plane(keys), plane(values), attend_case.correction_rank, attend_case.latent_page_tokens);
 }
 
-// Rising positions, 0, 1, 2, ... or with holes.
-std::vector<int32_t> rising_positions(Random& random, int64_t count, bool jumps) {
+// Rising positions, one after the other or with holes.
+std::vector<int32_t> rising_positions(Random& random, int64_t position, int64_t count, bool jumps) {
   std::vector<int32_t> positions;
-  int64_t position = 0;
   for (int64_t i = 0; i < count; ++i) {
     positions.push_back(static_cast<int32_t>(position));
     position += 1 + (jumps && random.chance(0.2) ? random.between(0, 3000) : 0);
@@ -54,7 +56,8 @@ AttendProblem::AttendProblem(const AttendCase& attend_case, std::byte fill)
 AttendProblem::Sequence AttendProblem::make_sequence(const AttendSequenceCase& shape) {
   const int64_t width = case_.key_width();
   const int64_t stacked = case_.layers * width;
-  const auto positions = rising_positions(random_, shape.latents + shape.exact + shape.rows, case_.jumps);
+  const auto positions =
+      rising_positions(random_, case_.first_position, shape.latents + shape.exact + shape.rows, case_.jumps);
   const int64_t sinks = std::min(kSinks, shape.exact);
   const auto place = positions.begin();
   std::vector<int32_t> exact(place, place + sinks);
@@ -109,7 +112,7 @@ backend::AttendSequence AttendProblem::request_of(const AttendPart& part, int64_
 Tolerance AttendProblem::tolerance() const {
   const double logits = std::sqrt(static_cast<double>(case_.head_size)) * case_.query_size * case_.key_size *
                         case_.rotation_scale * case_.rotation_scale;
-  return {0.0, 1e-5 + 1e-6 * logits, 0.0};
+  return {0.0, 4e-6 + 4e-7 * logits, 0.0};
 }
 
 Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart> parts) const {
@@ -132,16 +135,21 @@ Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart
   }
   const TensorMemory context(NumberFormat::kF32, rows, row_width, row_width, fill_);
   const TensorMemory log_sum_exp(NumberFormat::kF32, rows, heads, heads, fill_);
-  const MemoryBlock workspace(
-      backend.attend_workspace({heads, case_.kv_heads, case_.head_size, layout_.keys.width, layout_.values.width,
-                                case_.correction_rank, rows, static_cast<int64_t>(parts.size()), tokens}),
-      fill_);
+  backend::AttendShape shape{heads, case_.kv_heads, case_.head_size, 0, 0, 0, rows, static_cast<int64_t>(parts.size()),
+                             tokens};
+  if (case_.grouped) {
+    shape.key_latent_width = layout_.keys.width;
+    shape.value_latent_width = layout_.values.width;
+    shape.correction_rank = case_.correction_rank;
+  }
+  const MemoryBlock workspace(backend.attend_workspace(shape), fill_);
+  const backend::LatentLayer group{&layout_, key_basis_.data() + first_stacked_row * layout_.keys.width,
+                                   value_basis_.data() + first_stacked_row * layout_.values.width, first_stacked_row};
   const backend::AttendRequest request{
       {heads, case_.kv_heads, case_.head_size, 1.0 / std::sqrt(static_cast<double>(case_.head_size)), case_.soft_cap,
        case_.window, rotation.get()},
       {case_.exact_page_tokens, case_.key_width(), case_.format},
-      {&layout_, key_basis_.data() + first_stacked_row * layout_.keys.width,
-       value_basis_.data() + first_stacked_row * layout_.values.width, first_stacked_row},
+      case_.grouped ? group : backend::LatentLayer{},
       requests,
       queries.data(),
       reinterpret_cast<float*>(context.view().data),

@@ -71,6 +71,10 @@ void add_formats(std::vector<AttendCase>& cases) {
       attend_case.latent_page_tokens = page_tokens + 2;
       attend_case.sequences = {{50, 40, 3}};
       cases.push_back(attend_case);
+      attend_case.name += ", in no group";
+      attend_case.grouped = false;
+      attend_case.sequences = {{0, 40, 3}, {0, 0, 1}};
+      cases.push_back(attend_case);
     }
   }
 }
@@ -96,6 +100,10 @@ void add_groups(std::vector<AttendCase>& cases) {
     AttendCase attend_case{absl::StrCat(bits, " bits")};
     attend_case.bits = bits;
     attend_case.sequences = {{70, 6, 2}};
+    cases.push_back(attend_case);
+    attend_case.name += " and other bands";
+    attend_case.tail = {{9, 8}, {20, 2}, {7, 0}};
+    attend_case.scale_group = 16;
     cases.push_back(attend_case);
   }
 }
@@ -146,6 +154,12 @@ void add_numbers(std::vector<AttendCase>& cases) {
     attend_case.jumps = true;
     attend_case.sequences = {tokens_in(regions, 150, 4)};
     cases.push_back(attend_case);
+    for (const int64_t position : {131000, 2147480000}) {
+      attend_case = {absl::StrCat("positions from ", position)};
+      attend_case.first_position = position;
+      attend_case.sequences = {tokens_in(regions, 150, 4)};
+      cases.push_back(attend_case);
+    }
     attend_case = {"no rotation, no log-sum-exp"};
     attend_case.frequencies = 0;
     attend_case.log_sum_exp = false;
@@ -214,8 +228,11 @@ Row random_row(Random& random) {
   attend_case.jumps = random.chance(0.3);
   attend_case.query_size = random.uniform(0.2, 3.0);
   attend_case.log_sum_exp = random.chance(0.8);
+  attend_case.grouped = random.chance(0.85);
+  if (random.chance(0.3)) attend_case.tail = {{random.between(1, 30), 3}, {random.between(1, 30), 0}};
+  attend_case.first_position = random.chance(0.3) ? random.between(0, 2000000000) : 0;
   for (int64_t i = random.between(1, 3); i > 0; --i) {
-    const int64_t latents = random.chance(0.7) ? random.between(0, 140) : 0;
+    const int64_t latents = attend_case.grouped && random.chance(0.7) ? random.between(0, 140) : 0;
     attend_case.sequences.push_back({latents, random.between(0, 90), random.between(1, 6)});
   }
   return row_of(attend_case);

@@ -12,6 +12,12 @@ TEST_CASE("every operation of every backend does what the reference does") {
   for (const OperationRows& operation : operation_table()) {
     SUBCASE(name_of(operation.operation)) {
       for (const Row& row : operation.rows) check_row(operation.operation, row);
+      for (const Subject& subject : subjects()) {
+        CAPTURE(subject.name);
+        for (const auto* backend : {&subject.one_thread, &subject.three_threads, &subject.host_threads}) {
+          CHECK_MESSAGE((*backend)->allocations(operation.operation) == 0, "the operation allocated memory");
+        }
+      }
     }
   }
 }

@@ -4,18 +4,31 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "backends/interface/backend.h"
+#include "tests/backends/conformance/allocations.h"
 #include "tests/backends/conformance/operation.h"
 
 namespace foldkv::test {
 
-// A backend that counts which operations were asked of it. Operations run one at a time in the suite.
+// A backend that counts which operations were asked of it and what they allocated. For use by one thread at a time.
 class RecordingBackend final : public backend::Backend {
+ private:
+  template <typename Call>
+  auto measure(Operation operation, Call call) {
+    const int64_t before = allocation_count();
+    auto result = call(count(operation));
+    if (result.ok()) allocations_[static_cast<size_t>(operation)] += allocation_count() - before;
+    return result;
+  }
+
  public:
   explicit RecordingBackend(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)) {}
 
   [[nodiscard]] int64_t calls(Operation operation) const { return calls_[static_cast<size_t>(operation)]; }
+  // Memory that calls of operations that succeeded took beside their workspace.
+  [[nodiscard]] int64_t allocations(Operation operation) const { return allocations_[static_cast<size_t>(operation)]; }
 
   std::string_view name() const override { return inner_->name(); }
   std::string_view instruction_set() const override { return inner_->instruction_set(); }
@@ -48,31 +61,43 @@ class RecordingBackend final : public backend::Backend {
   StatusOr<std::unique_ptr<backend::Product>> make_product(const backend::ProductShape& shape) override {
     return count(Operation::kProduct).make_product(shape);
   }
-  StatusOr<bool> all_finite(const TensorView& view) override { return count(Operation::kAllFinite).all_finite(view); }
+  StatusOr<bool> all_finite(const TensorView& view) override {
+    return measure(Operation::kAllFinite, [&](backend::Backend& inner) { return inner.all_finite(view); });
+  }
   Status convert(const TensorView& input, const MutableTensorView& output) override {
-    return count(Operation::kConvert).convert(input, output);
+    return measure(Operation::kConvert, [&](backend::Backend& inner) { return inner.convert(input, output); });
   }
   Status prepare_heads(const backend::PrepareHeadsRequest& request) override {
-    return count(Operation::kPrepareHeads).prepare_heads(request);
+    return measure(Operation::kPrepareHeads, [&](backend::Backend& inner) { return inner.prepare_heads(request); });
   }
-  Status append(const backend::AppendRequest& request) override { return count(Operation::kAppend).append(request); }
+  Status append(const backend::AppendRequest& request) override {
+    return measure(Operation::kAppend, [&](backend::Backend& inner) { return inner.append(request); });
+  }
   Status move_rows(const backend::MoveRequest& request) override {
-    return count(Operation::kMoveRows).move_rows(request);
+    return measure(Operation::kMoveRows, [&](backend::Backend& inner) { return inner.move_rows(request); });
   }
   int64_t attend_workspace(const backend::AttendShape& shape) const override { return inner_->attend_workspace(shape); }
-  Status attend(const backend::AttendRequest& request) override { return count(Operation::kAttend).attend(request); }
-  int64_t latent_workspace(const backend::LatentShape& shape) const override { return inner_->latent_workspace(shape); }
-  Status mean(const backend::MeanRequest& request) override { return count(Operation::kMean).mean(request); }
-  Status encode(const backend::EncodeRequest& request) override { return count(Operation::kEncode).encode(request); }
-  Status rebuild(const backend::RebuildRequest& request) override {
-    return count(Operation::kRebuild).rebuild(request);
+  Status attend(const backend::AttendRequest& request) override {
+    return measure(Operation::kAttend, [&](backend::Backend& inner) { return inner.attend(request); });
   }
-  Status sketch(const backend::SketchRequest& request) override { return count(Operation::kSketch).sketch(request); }
+  int64_t latent_workspace(const backend::LatentShape& shape) const override { return inner_->latent_workspace(shape); }
+  Status mean(const backend::MeanRequest& request) override {
+    return measure(Operation::kMean, [&](backend::Backend& inner) { return inner.mean(request); });
+  }
+  Status encode(const backend::EncodeRequest& request) override {
+    return measure(Operation::kEncode, [&](backend::Backend& inner) { return inner.encode(request); });
+  }
+  Status rebuild(const backend::RebuildRequest& request) override {
+    return measure(Operation::kRebuild, [&](backend::Backend& inner) { return inner.rebuild(request); });
+  }
+  Status sketch(const backend::SketchRequest& request) override {
+    return measure(Operation::kSketch, [&](backend::Backend& inner) { return inner.sketch(request); });
+  }
   Status coefficients(const backend::CoefficientsRequest& request) override {
-    return count(Operation::kCoefficients).coefficients(request);
+    return measure(Operation::kCoefficients, [&](backend::Backend& inner) { return inner.coefficients(request); });
   }
   Status moments(const backend::MomentsRequest& request) override {
-    return count(Operation::kMoments).moments(request);
+    return measure(Operation::kMoments, [&](backend::Backend& inner) { return inner.moments(request); });
   }
 
  private:
@@ -82,6 +107,7 @@ class RecordingBackend final : public backend::Backend {
   }
 
   std::unique_ptr<backend::Backend> inner_;
+  std::array<int64_t, kOperationNames.size()> allocations_{};
   mutable std::array<int64_t, kOperationNames.size()> calls_{};
 };
 

@@ -10,6 +10,18 @@ std::unique_ptr<RecordingBackend> open_recording(const BackendChoice& choice, in
   return std::make_unique<RecordingBackend>(open_backend(choice, threads));
 }
 
+void run_backwards(void* /*context*/, int32_t count, void (*task)(void*, int32_t), void* task_context) {
+  for (int32_t i = count - 1; i >= 0; --i) task(task_context, i);
+}
+
+std::unique_ptr<RecordingBackend> open_on_host_threads(const BackendChoice& choice) {
+  backend::DeviceOptions options;
+  options.threads = 5;
+  options.instruction_set = choice.instruction_set;
+  options.parallel_for = run_backwards;
+  return std::make_unique<RecordingBackend>(choice.plugin->open(options).value());
+}
+
 void expect_nothing_wrong(const std::string& wrong, const char* comparison, const Subject& subject, Operation operation,
                           const Row& row) {
   CHECK_MESSAGE(wrong.empty(),
@@ -22,7 +34,8 @@ const std::vector<Subject>& subjects() {
   static const std::vector<Subject> subjects = [] {
     std::vector<Subject> opened;
     for (const BackendChoice& choice : all_choices()) {
-      opened.push_back({choice.name, open_recording(choice, 1), open_recording(choice, 3)});
+      opened.push_back(
+          {choice.name, open_recording(choice, 1), open_recording(choice, 3), open_on_host_threads(choice)});
     }
     return opened;
   }();
@@ -42,6 +55,7 @@ void check_row(Operation operation, const Row& row) {
     expect(not_finite(actual), "with poison in unused memory");
     expect(bit_difference(actual, row.run(*subject.one_thread, kZero)), "with zeros for poison");
     expect(bit_difference(actual, row.run(*subject.three_threads, kPoison)), "on three threads");
+    expect(bit_difference(actual, row.run(*subject.host_threads, kPoison)), "on the host's threads");
   }
 }
 

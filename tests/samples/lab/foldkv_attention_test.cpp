@@ -185,7 +185,7 @@ TEST_CASE("a budget that is too small is an error, and the sequence goes on") {
   const LanguageModel model = load_stories();
   ThreadPool threads(1);
   FoldkvHostOptions options;
-  options.budget_bytes = uint64_t{1} << 20;
+  options.budget_bytes = uint64_t{4} << 20;
   const auto host = FoldkvHost::create(model.model, "test", options, threads);
   REQUIRE(host.ok());
   const auto attention = attention_of(**host, nullptr, exact_options(FoldkvInput::kHidden));

@@ -68,7 +68,7 @@ TEST_CASE("bytes that are not UTF-8 are kept, one by one") {
               .size() == 3);
     CHECK(words(pre_tokenizer, "\xe2\x82").size() == 1);      // a sequence that breaks off
     CHECK(words(pre_tokenizer, "\xed\xa0\x80").size() == 1);  // a surrogate
-    CHECK(words(pre_tokenizer, std::string("a\0b", 3)).size() == 3);
+    CHECK(words(pre_tokenizer, std::string("a\0", 2)).size() == 2);
   }
 }
 

@@ -80,7 +80,8 @@ GgufBuilder scored_file() {
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(absl::StrFormat("<0x%02X>", byte));
   kinds.resize(259, 6);
   const std::string blank = "\xe2\x96\x81";
-  for (const std::string& text : {std::string("a"), std::string("b"), blank, "ab", blank + "a", blank + "ab"}) {
+  for (const std::string& text :
+       {std::string("a"), std::string("b"), blank, std::string("ab"), blank + "a", blank + "ab"}) {
     tokens.push_back(text);
     kinds.push_back(1);
     scores.push_back(-static_cast<float>(tokens.size()));

@@ -6,42 +6,40 @@
 namespace foldkv::backend::cpu {
 namespace {
 
-// A tile's weights stay in the second cache while its rows go by.
-constexpr int64_t kColumns = 64;
-constexpr int64_t kRows = 64;
-
-class KernelProduct final : public Product {
+// Row by row of the weights, each read once for all rows of x: bound by memory, right for few rows.
+class DotProduct final : public Product {
  public:
-  KernelProduct(const Engine& engine, const ProductShape& shape) : engine_(engine), shape_(shape) {}
+  DotProduct(const Engine& engine, const ProductShape& shape) : engine_(engine), shape_(shape) {}
 
   [[nodiscard]] int64_t workspace_bytes() const override { return 0; }
 
   [[nodiscard]] Status run(const ProductRequest& request) override {
-    const int64_t row_tiles = divide_up(shape_.rows, kRows);
-    engine_.threads.run(divide_up(shape_.columns, kColumns) * row_tiles, [&](int64_t unit, int) {
-      run_tile(request, unit % row_tiles * kRows, unit / row_tiles * kColumns);
-    });
+    engine_.threads.run(
+        divide_up(shape_.columns, kColumns), [&](int64_t unit, int) { run_tile(request, unit * kColumns); },
+        2 * shape_.rows * shape_.inner * shape_.columns);
     return absl::OkStatus();
   }
 
  private:
-  void run_tile(const ProductRequest& request, int64_t row, int64_t column) const {
+  static constexpr int64_t kColumns = 64;
+
+  void run_tile(const ProductRequest& request, int64_t column) const {
     const int64_t columns = std::min(kColumns, shape_.columns - column);
     float bias[kColumns];
     if (request.bias.present()) {
       const NumberFormat format = request.bias.format;
       engine_.kernels.to_f32(format, request.bias.data + column * bytes_of(format), columns, bias);
     }
-    engine_.kernels.row_product({.rows = std::min(kRows, shape_.rows - row),
+    engine_.kernels.row_product({.rows = shape_.rows,
                                  .columns = columns,
                                  .depth = shape_.inner,
-                                 .x = request.x + row * shape_.inner,
+                                 .x = request.x,
                                  .x_stride = shape_.inner,
                                  .weight = request.weight.row(column),
                                  .weight_format = request.weight.format,
                                  .weight_stride = request.weight.row_stride,
                                  .bias = request.bias.present() ? bias : nullptr,
-                                 .y = request.y + row * shape_.columns + column,
+                                 .y = request.y + column,
                                  .y_stride = shape_.columns});
   }
 
@@ -51,8 +49,8 @@ class KernelProduct final : public Product {
 
 }  // namespace
 
-std::unique_ptr<Product> make_kernel_product(const Engine& engine, const ProductShape& shape) {
-  return std::make_unique<KernelProduct>(engine, shape);
+std::unique_ptr<Product> make_dot_product(const Engine& engine, const ProductShape& shape) {
+  return std::make_unique<DotProduct>(engine, shape);
 }
 
 }  // namespace foldkv::backend::cpu
