@@ -30,8 +30,7 @@ if(FOLDKV_STATIC)
   endif()
 endif()
 
-configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/foldkv-config.cmake.in"
-  "${PROJECT_BINARY_DIR}/foldkv-config.cmake" INSTALL_DESTINATION "${package_dir}")
+configure_file("${CMAKE_CURRENT_LIST_DIR}/foldkv-config.cmake.in" "${PROJECT_BINARY_DIR}/foldkv-config.cmake" @ONLY)
 # Before 1.0 a minor release may break its users.
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/foldkv-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/foldkv-config.cmake" "${PROJECT_BINARY_DIR}/foldkv-config-version.cmake"
@@ -51,5 +50,7 @@ configure_file("${CMAKE_CURRENT_LIST_DIR}/foldkv.pc.in" "${PROJECT_BINARY_DIR}/f
 install(FILES "${PROJECT_BINARY_DIR}/foldkv.pc" DESTINATION "${pkgconfig_dir}" COMPONENT Development)
 
 if(TARGET foldkv-lab)
+  file(RELATIVE_PATH bin_to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+  set_target_properties(foldkv-lab PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
   install(TARGETS foldkv-lab RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Tools)
 endif()

@@ -30,52 +30,56 @@ void pack_codes(const uint8_t* codes, int64_t count, int bits, uint8_t* packed) 
   }
 }
 
-// Where the codes of one register lie in the 16 bytes that begin with the first of them. Registers of eight lanes and
-// more begin on a byte; those of four begin in its middle when the bits are odd.
+// Where the codes of eight or sixteen adjacent coordinates lie in the 16 bytes that begin with the first of them: a
+// register's worth, or two where registers are small (an eighth coordinate always begins on a byte).
+constexpr int kSpread = kLanes < 8 ? 8 : kLanes;
+constexpr int kSpreadVectors = kSpread / kLanes;
+
 struct CodePlaces {
-  int bits;
 #if defined(__AVX2__)
   Word shuffle;  // two bytes for each lane, the others zero
-  Word shift;
+#else
+  int byte[kSpread];
 #endif
+  Word shift[kSpreadVectors];
 };
 
 FOLDKV_INLINE CodePlaces code_places(int bits) {
   CodePlaces places = {};
-  places.bits = bits;
+  for (int lane = 0; lane < kSpread; ++lane) {
+    const int byte = lane * bits / 8;
+    places.shift[lane / kLanes][lane % kLanes] = static_cast<uint32_t>(lane * bits % 8);
 #if defined(__AVX2__)
-  static_assert(kLanes % 8 == 0);
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const auto byte = static_cast<uint32_t>(lane * bits / 8);
-    places.shift[lane] = static_cast<uint32_t>(lane * bits % 8);
-    places.shuffle[lane] = byte | (byte + 1 < 16 ? byte + 1 : 0x80) << 8 | 0x80800000u;
-  }
+    const int next = byte + 1 < 16 ? byte + 1 : 0x80;
+    places.shuffle[lane] = static_cast<uint32_t>(byte | next << 8) | 0x80800000u;
+#else
+    places.byte[lane] = byte;
 #endif
+  }
   return places;
 }
 
-// Codes [first, first + kLanes) of a group, one in each lane; bits above it are of other codes. first: a multiple of
-// kLanes. Reads 16 bytes, whatever the width.
-FOLDKV_INLINE Word spread_codes(const uint8_t* group, int64_t first, const CodePlaces& places) {
-#if defined(__AVX512F__)
+// One code in each lane; bits above it are of other codes. Reads 16 bytes, whatever the width.
+FOLDKV_INLINE Word spread_codes(const uint8_t* from, const CodePlaces& places, int vector) {
+#if defined(__AVX2__)
+  static_cast<void>(vector);
   __m128i bytes;
-  __builtin_memcpy(&bytes, group + first / 8 * places.bits, sizeof bytes);
+  __builtin_memcpy(&bytes, from, sizeof bytes);
+#if defined(__AVX512F__)
   // The unmasked intrinsic makes gcc 12 warn of its own undefined operand.
   const __m512i copies = _mm512_maskz_broadcast_i32x4(0xffff, bytes);
-  return (Word)_mm512_shuffle_epi8(copies, (__m512i)places.shuffle) >> places.shift;
-#elif defined(__AVX2__)
-  __m128i bytes;
-  __builtin_memcpy(&bytes, group + first / 8 * places.bits, sizeof bytes);
-  return (Word)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), (__m256i)places.shuffle) >> places.shift;
+  return (Word)_mm512_shuffle_epi8(copies, (__m512i)places.shuffle) >> places.shift[0];
+#else
+  return (Word)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), (__m256i)places.shuffle) >> places.shift[0];
+#endif
 #else
   Word codes;
   for (int lane = 0; lane < kLanes; ++lane) {
-    const int64_t bit = (first + lane) * places.bits;
     uint16_t pair;
-    __builtin_memcpy(&pair, group + bit / 8, sizeof pair);
-    codes[lane] = static_cast<uint32_t>(pair >> (bit % 8));
+    __builtin_memcpy(&pair, from + places.byte[vector * kLanes + lane], sizeof pair);
+    codes[lane] = pair;
   }
-  return codes;
+  return codes >> places.shift[vector];
 #endif
 }
 
@@ -88,10 +92,13 @@ void decode_rows(const CodeTile& tile, int64_t live, float* latents, int64_t str
     const uint8_t* codes = tile.rows + token * tile.row_stride + tile.byte_offset;
     const Float scale = broadcast(tile.scales[token]);
     float* row = latents + token * stride;
-    for (int64_t i = 0; i < tile.count; i += kLanes) {
-      const Word code = spread_codes(codes, i, places) & mask;
-      const Float numbers = __builtin_convertvector((Int)code - bias, Float) * scale;
-      store_some(row + i, numbers, tile.count - i);
+    for (int64_t first = 0; first < tile.count; first += kSpread, codes += kSpread * tile.bits / 8) {
+      FOLDKV_UNROLL for (int vector = 0; vector < kSpreadVectors; ++vector) {
+        const int64_t i = first + vector * kLanes;
+        const Word code = spread_codes(codes, places, vector) & mask;
+        const Float numbers = __builtin_convertvector((Int)code - bias, Float) * scale;
+        if (i < tile.count) store_some(row + i, numbers, tile.count - i);
+      }
     }
   }
 }
