@@ -36,7 +36,7 @@ foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group) 
   info.scale_group = group.scale_group;
   info.rotated = group.rotated ? 1 : 0;
   info.correction_rank = group.correction.rank;
-  info.bytes_per_token = latent_token_bytes(latent_layout(group));
+  info.bytes_per_token = latent_token_bytes(latent_layout(group.latent_format()));
   // Means of keys and values and the correction basis, in 16-bit numbers.
   info.bytes_per_sequence = group.stacked_width() * 2 * ((profile.centred ? 2 : 0) + group.correction.rank);
   return info;

@@ -30,7 +30,8 @@ struct ExactLayout {
 
 // Adjacent latent coordinates of one token that share one scale.
 // Code of coordinate i: unsigned, bias 2^(bits-1), little-endian bit string: bits [i*bits, (i+1)*bits) counted
-// from the least significant bit of the byte at byte_offset. Every scale group starts on a byte.
+// from the least significant bit of the byte at byte_offset. Every scale group starts on a byte; the bits that the one
+// before leaves over are zero.
 struct ScaleGroup {
   int32_t first = 0;  // coordinate
   int32_t count = 0;

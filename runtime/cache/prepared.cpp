@@ -78,7 +78,7 @@ Status copy_mean(backend::Backend& backend, const Block& block, const std::vecto
 }
 
 Status allocate_group(Allocator& allocator, const ProfileGroup& source, PreparedGroup& group) {
-  group.layout = latent_layout(source);
+  group.layout = latent_layout(source.latent_format());
   group.layers = source.layers;
   group.key_width = source.key_width;
   group.correction = source.correction;

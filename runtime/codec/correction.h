@@ -5,9 +5,18 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/profile/profile.h"
 
 namespace foldkv {
+
+// How the per-sequence correction of the rebuilt keys is found.
+struct CorrectionRules {
+  int32_t rank = 0;  // 0: none
+  int32_t oversample = 0;
+  int32_t iterations = 0;
+  uint64_t seed = 0;
+
+  bool operator==(const CorrectionRules&) const = default;
+};
 
 // One pass over the key residual E (tokens x width): sketch = E^T (E test); both row-major [width][columns].
 using ResidualSketch = std::function<Status(const std::vector<double>& test, int64_t columns, std::vector<double>& sketch)>;

@@ -40,12 +40,12 @@ backend::LatentPlane latent_plane(const std::vector<Band>& bands, int64_t scale_
   return plane;
 }
 
-backend::LatentLayout latent_layout(const ProfileGroup& group) {
+backend::LatentLayout latent_layout(const LatentFormat& format) {
   backend::LatentLayout layout;
   layout.page_tokens = kLatentPageTokens;
-  layout.keys = latent_plane(group.keys.bands, group.scale_group);
-  layout.values = latent_plane(group.values.bands, group.scale_group);
-  layout.correction_rank = group.correction.rank;
+  layout.keys = latent_plane(format.key_bands, format.scale_group);
+  layout.values = latent_plane(format.value_bands, format.scale_group);
+  layout.correction_rank = format.correction_rank;
   int64_t offset = 0;
   place_plane(layout.keys, layout.page_tokens, offset);
   place_plane(layout.values, layout.page_tokens, offset);

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backends/interface/layout.h"
-#include "runtime/profile/profile.h"
+#include "runtime/codec/band.h"
 
 namespace foldkv {
 
@@ -15,8 +15,16 @@ inline constexpr int64_t kLatentPageTokens = 64;
 // Scale groups are runs of scale_group coordinates inside each band, the last of a band may be shorter.
 [[nodiscard]] backend::LatentPlane latent_plane(const std::vector<Band>& bands, int64_t scale_group);
 
+// How the latents of a layer group are stored.
+struct LatentFormat {
+  std::vector<Band> key_bands;
+  std::vector<Band> value_bands;
+  int64_t scale_group = 0;
+  int64_t correction_rank = 0;
+};
+
 // The page of a layer group.
-[[nodiscard]] backend::LatentLayout latent_layout(const ProfileGroup& group);
+[[nodiscard]] backend::LatentLayout latent_layout(const LatentFormat& format);
 
 // Codes, scales and correction coefficients of one token.
 [[nodiscard]] int64_t latent_token_bytes(const backend::LatentLayout& layout);

@@ -6,18 +6,13 @@
 #include <vector>
 
 #include "runtime/base/status.h"
+#include "runtime/codec/band.h"
+#include "runtime/codec/correction.h"
+#include "runtime/codec/latent_layout.h"
 #include "runtime/model/model.h"
 
 // What calibration learned of one model, in memory.
 namespace foldkv {
-
-// Adjacent latent coordinates stored with one bit width; 0: not stored (only at the end of a plane).
-struct Band {
-  int32_t width = 0;
-  int32_t bits = 0;
-
-  bool operator==(const Band&) const = default;
-};
 
 // One side (keys or values) of a layer group.
 struct ProfileSide {
@@ -26,16 +21,6 @@ struct ProfileSide {
   std::vector<float> mean;   // [layers * key_width]; zeros when uncentred
   std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation
   std::vector<Band> bands;   // widths sum to latent_width
-};
-
-// How the per-sequence correction of the rebuilt keys is found (methods.md 1.4).
-struct CorrectionRules {
-  int32_t rank = 0;  // 0: none
-  int32_t oversample = 0;
-  int32_t iterations = 0;
-  uint64_t seed = 0;
-
-  bool operator==(const CorrectionRules&) const = default;
 };
 
 struct ProfileGroup {
@@ -48,6 +33,9 @@ struct ProfileGroup {
   ProfileSide values;
 
   [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }
+  [[nodiscard]] LatentFormat latent_format() const {
+    return {keys.bands, values.bands, scale_group, correction.rank};
+  }
 };
 
 struct Profile {

@@ -1,10 +1,11 @@
 #include "runtime/base/number_format.h"
 
-#include <string>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 
 #include "doctest/doctest.h"
 #include "runtime/base/tensor_view.h"

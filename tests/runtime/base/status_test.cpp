@@ -1,5 +1,6 @@
 #include "runtime/base/status.h"
 
+#include <iterator>
 #include <set>
 #include <string>
 

@@ -5,25 +5,18 @@
 namespace foldkv {
 namespace {
 
-ProfileGroup group_of(int64_t layers, int64_t key_width, std::vector<Band> bands, int32_t scale_group, int32_t rank) {
-  ProfileGroup group;
-  for (int64_t layer = 0; layer < layers; ++layer) group.layers.push_back(static_cast<int32_t>(layer));
-  group.key_width = key_width;
-  group.scale_group = scale_group;
-  group.keys.bands = bands;
-  group.values.bands = std::move(bands);
-  group.correction.rank = rank;
-  return group;
+LatentFormat format_of(const std::vector<Band>& bands, int64_t scale_group, int64_t rank) {
+  return {bands, bands, scale_group, rank};
 }
 
 // methods.md section 13: 4 layers of width 1024 at 4 bits are 1,056 bytes a token, and 1,184 with rank 64.
 TEST_CASE("the paper's byte counts come out") {
-  CHECK(latent_token_bytes(latent_layout(group_of(4, 1024, {{1024, 4}}, 128, 0))) == 1056);
-  CHECK(latent_token_bytes(latent_layout(group_of(4, 1024, {{1024, 4}}, 128, 64))) == 1184);
+  CHECK(latent_token_bytes(latent_layout(format_of({{1024, 4}}, 128, 0))) == 1056);
+  CHECK(latent_token_bytes(latent_layout(format_of({{1024, 4}}, 128, 64))) == 1184);
 }
 
 TEST_CASE("SmolLM2 with 4 layers and 4 bits: 2 x (96 + 2 x 2) bytes") {
-  CHECK(latent_token_bytes(latent_layout(group_of(4, 192, {{192, 4}}, 128, 0))) == 200);
+  CHECK(latent_token_bytes(latent_layout(format_of({{192, 4}}, 128, 0))) == 200);
 }
 
 TEST_CASE("scale groups stay inside bands, the last may be short, unstored bands cost nothing") {
@@ -44,7 +37,7 @@ TEST_CASE("parts of a page do not overlap and start on cache lines") {
   for (int64_t width : {1, 5, 32, 100, 192}) {
     for (int32_t bits = 2; bits <= 8; ++bits) {
       const backend::LatentLayout layout =
-          latent_layout(group_of(2, width, {{static_cast<int32_t>(width), bits}}, 64, 3));
+          latent_layout(format_of({{static_cast<int32_t>(width), bits}}, 64, 3));
       const auto scales = [](const backend::LatentPlane& plane) { return std::ssize(plane.scale_groups) * 2; };
       CHECK(layout.keys.codes_offset == 0);
       CHECK(layout.keys.scales_offset >= 64 * layout.keys.code_bytes);

@@ -1,0 +1,155 @@
+// The four commands one after the other, as a user types them.
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "doctest/doctest.h"
+#include "nlohmann/json.hpp"
+#include "samples/lab/calibrate_command.h"
+#include "samples/lab/evaluate_command.h"
+#include "samples/lab/generate_command.h"
+#include "samples/lab/inspect_command.h"
+#include "tests/samples/lab/stories.h"
+#include "tests/support/data.h"
+
+namespace foldkv_lab::test {
+namespace {
+
+// What goes to the standard output while this object lives.
+class CapturedOutput {
+ public:
+  CapturedOutput() : before_(std::cout.rdbuf(text_.rdbuf())) {}
+  ~CapturedOutput() { std::cout.rdbuf(before_); }
+  CapturedOutput(const CapturedOutput&) = delete;
+  CapturedOutput& operator=(const CapturedOutput&) = delete;
+
+  [[nodiscard]] std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::streambuf* before_;
+};
+
+struct Outcome {
+  absl::Status status;
+  std::string output;
+};
+
+Outcome run(std::vector<std::string> arguments) {
+  CLI::App program("test", "foldkv-lab");
+  Command command;
+  add_calibrate_command(program, &command);
+  add_inspect_command(program, &command);
+  add_generate_command(program, &command);
+  add_evaluate_command(program, &command);
+  std::vector<const char*> pointers = {"foldkv-lab"};
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+  program.parse(static_cast<int>(pointers.size()), pointers.data());
+  const CapturedOutput captured;
+  Outcome outcome;
+  outcome.status = command();
+  outcome.output = captured.text();
+  return outcome;
+}
+
+std::string run_well(const std::vector<std::string>& arguments) {
+  const Outcome outcome = run(arguments);
+  REQUIRE_MESSAGE(outcome.status.ok(), outcome.status.message());
+  return outcome.output;
+}
+
+class Desk {
+ public:
+  Desk() {
+    std::ofstream file(text());
+    for (int i = 0; i < 40; ++i)
+      file << kStoriesText << ". There were " << i << " of them and Tom saw " << 7 * i << ". ";
+  }
+  [[nodiscard]] std::string text() const { return (folder_.path() / "text").string(); }
+  [[nodiscard]] std::string profile() const { return (folder_.path() / "profile").string(); }
+  [[nodiscard]] std::vector<std::string> with_model(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin() + 1,
+                     {"--model", foldkv::test::data_path("stories260K/stories260K.bin").string(), "--threads", "1"});
+    return arguments;
+  }
+  [[nodiscard]] std::string calibrate(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments =
+        with_model({"calibrate", "--text", text(), "--out", profile(), "--tokens-per-sample", "256"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_well(arguments);
+  }
+
+ private:
+  foldkv::test::TemporaryFolder folder_;
+};
+
+TEST_CASE("calibrate, inspect, generate, evaluate: JSON") {
+  const Desk desk;
+  using Json = nlohmann::json;
+  const Json calibrated = Json::parse(desk.calibrate({"--layers-per-group", "2", "--bits", "8", "--json"}));
+  CHECK(calibrated["groups"].size() == 3);
+  CHECK(calibrated["run"]["tokens"].get<int64_t>() == 256 * calibrated["run"]["samples"].get<int64_t>());
+
+  const Json inspected = Json::parse(run_well({"inspect", desk.profile(), "--json"}));
+  CHECK(inspected["fingerprint"] == calibrated["fingerprint"]);
+  CHECK(inspected["bytes_per_token"] == 3 * 2 * (32 + 2));
+  CHECK(inspected["full_bytes_per_token"] == 640);
+
+  const Json generated = Json::parse(run_well(desk.with_model(
+      {"generate", "--profile", desk.profile(), "--prompt", "", "--tokens", "60", "--cache", "both", "--json"})));
+  CHECK(generated["full"]["text"] == kStoriesText);
+  CHECK(generated["full"]["bytes"] == 60 * 640);
+  CHECK(generated["foldkv"]["prompt_tokens"] == 1);
+  CHECK(generated["foldkv"]["tokens"].size() == 60);
+
+  const Json evaluated = Json::parse(
+      run_well(desk.with_model({"evaluate", "--profile", desk.profile(), "--text", desk.text(), "--length", "256",
+                                "--prefix", "192", "--windows", "2", "--input", "qkv", "--feed", "8", "--json"})));
+  CHECK(evaluated["all"]["windows"] == 2);
+  CHECK(evaluated["all"]["positions"] == 128);
+  const double kl = evaluated["all"]["kl"];
+  CHECK(kl > 0);
+  CHECK(kl < 0.5);
+  CHECK(evaluated["after_prefix"]["latent_tokens"] == 192 - 4 - 64);
+  CHECK(evaluated["latents"]["ratio"].get<double>() == doctest::Approx(640.0 / (3 * 2 * (32 + 2))));
+}
+
+TEST_CASE("the same in words") {
+  const Desk desk;
+  CHECK(desk.calibrate({"--no-centre", "--rotate", "--scale-group", "16", "--correction-rank", "2", "--key-bands",
+                        "16x8,16x4"})
+            .find("not centred") != std::string::npos);
+  const std::string inspected = run_well({"inspect", desk.profile()});
+  CHECK(inspected.find("16x8,16x4") != std::string::npos);
+  CHECK(inspected.find("0-3") != std::string::npos);
+  const std::string generated = run_well(
+      desk.with_model({"generate", "--profile", desk.profile(), "--prompt", "@" + desk.text(), "--prompt-tokens", "200",
+                       "--tokens", "20", "--cache", "both", "--temperature", "0.8", "--seed", "3"}));
+  CHECK(generated.find("--- foldkv") != std::string::npos);
+  CHECK(generated.find("tokens are equal") != std::string::npos);
+  const std::string evaluated =
+      run_well(desk.with_model({"evaluate", "--profile", desk.profile(), "--text", desk.text(), "--length", "128",
+                                "--prefix", "100", "--windows", "1", "--mean", "profile"}));
+  CHECK(evaluated.find("latents alone") != std::string::npos);
+}
+
+TEST_CASE("what does not fit together is refused in words") {
+  const Desk desk;
+  (void)desk.calibrate({"--bits", "4"});
+  std::ofstream(desk.profile(), std::ios::app) << "x";
+  const Outcome broken = run({"inspect", desk.profile()});
+  CHECK_FALSE(broken.status.ok());
+  CHECK(std::string(broken.status.message()).find("FOLDKV_E_CORRUPT") != std::string::npos);
+  CHECK_FALSE(run(desk.with_model({"generate", "--prompt", "@/nowhere/at/all"})).status.ok());
+  CHECK_FALSE(run(desk.with_model({"generate", "--prompt", "a", "--backend", "none"})).status.ok());
+  CHECK_FALSE(run(desk.with_model({"generate", "--prompt", "a", "--budget-mib", "1", "--tokens", "400"})).status.ok());
+  CHECK_FALSE(
+      run(desk.with_model({"calibrate", "--text", desk.text(), "--out", desk.profile(), "--bits", "77"})).status.ok());
+}
+
+}  // namespace
+}  // namespace foldkv_lab::test
