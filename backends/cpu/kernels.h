@@ -43,8 +43,8 @@ struct MatrixProduct {
   const float* row_start = nullptr;
 };
 
-// y [rows][columns] = x [rows][depth] * weight [columns][depth]^T + bias. Lane l of a sum takes the numbers l, l + lanes,
-// ... in rising order, then lanes are added pairwise: a result depends on nothing but its two rows.
+// y [rows][columns] = x [rows][depth] * weight [columns][depth]^T + bias. Lane l of a sum takes the numbers l,
+// l + lanes, ... in rising order, then lanes are added pairwise: a result depends on nothing but its two rows.
 struct RowProduct {
   int64_t rows = 0;
   int64_t columns = 0;

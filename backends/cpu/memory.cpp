@@ -24,7 +24,8 @@ StatusOr<std::byte*> reserve_system_memory(int64_t bytes) {
   void* memory = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    return memory_error(absl::StrCat("the system does not reserve ", bytes, " bytes of address space (errno ", errno, ")"));
+    return memory_error(
+        absl::StrCat("the system does not reserve ", bytes, " bytes of address space (errno ", errno, ")"));
   }
   // Huge pages would make memory resident that nobody touched, and the ledger would no longer tell what is used.
   // Systems without them refuse the advice, and lose nothing.

@@ -41,7 +41,8 @@ void ThreadPool::Job::work(int worker) {
 
 void ThreadPool::run(int64_t units, absl::FunctionRef<void(int64_t, int)> task, int64_t operations) {
   Job job{.units = units, .task = task};
-  if (units < 2 || thread_count_ == 1 || operations < kWorthSharing || busy_.exchange(true, std::memory_order_acquire)) {
+  const bool worth_sharing = units > 1 && thread_count_ > 1 && operations >= kWorthSharing;
+  if (!worth_sharing || busy_.exchange(true, std::memory_order_acquire)) {
     job.work(0);
     return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "samples/lab/byte_alphabet.h"
 #include "samples/lab/merge_queue.h"
@@ -72,16 +73,33 @@ absl::StatusOr<std::vector<Token>> BytePairTokenizer::encode(absl::string_view t
   return tokens;
 }
 
-absl::Status BytePairTokenizer::encode_word(absl::string_view word, std::vector<Token>* tokens) const {
-  std::vector<Token> symbols;
-  symbols.reserve(word.size());
-  for (const char character : word) {
+bool BytePairTokenizer::append_byte_tokens(absl::string_view bytes, std::vector<Token>* tokens) const {
+  const size_t start = tokens->size();
+  for (const char character : bytes) {
     const Token token = byte_tokens_[static_cast<uint8_t>(character)];
     if (token < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the vocabulary has no token for byte ", static_cast<int>(static_cast<uint8_t>(character))));
+      tokens->resize(start);
+      return false;
     }
-    symbols.push_back(token);
+    tokens->push_back(token);
+  }
+  return true;
+}
+
+// Vocabularies lack bytes that their training text did not have, those that no UTF-8 text has above all. A character
+// that needs one is read as the replacement character, as readers of text files do with bytes they cannot read.
+absl::Status BytePairTokenizer::encode_word(absl::string_view word, std::vector<Token>* tokens) const {
+  constexpr absl::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+  std::vector<Token> symbols;
+  symbols.reserve(word.size());
+  for (uint64_t place = 0; place < word.size();) {
+    const uint32_t length = character_at(word, place).length;
+    const absl::string_view character = word.substr(place, length);
+    if (!append_byte_tokens(character, &symbols) && !append_byte_tokens(kReplacement, &symbols)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the vocabulary has neither the bytes of \"", absl::CHexEscape(character), "\" nor U+FFFD"));
+    }
+    place += length;
   }
   const Rules rules(rules_);
   for (const Token token : MergeQueue<Token, Rules>(std::move(symbols), rules).run()) tokens->push_back(token);

@@ -50,6 +50,8 @@ class BytePairTokenizer final : public Tokenizer {
   BytePairTokenizer(Vocabulary vocabulary, Options options);
 
   [[nodiscard]] absl::Status add_merges(const std::vector<Merge>& merges);
+  // Tokens of single bytes; false, and nothing appended, when the vocabulary lacks one of them.
+  [[nodiscard]] bool append_byte_tokens(absl::string_view bytes, std::vector<Token>* tokens) const;
   [[nodiscard]] absl::Status encode_word(absl::string_view word, std::vector<Token>* tokens) const;
 
   Vocabulary vocabulary_;

@@ -62,7 +62,8 @@ FOLDKV_INLINE void softmax_row(const SoftmaxTile& tile, int64_t row, bool masked
     tile.factors[row] = exponential_of(before - now);
     tile.maxima[row] = now;
   }
-  tile.sums[row] = multiply_add(broadcast(tile.sums[row]), broadcast(tile.factors[row]), broadcast(sum_of_lanes(sum)))[0];
+  const float tile_sum = sum_of_lanes(sum);
+  tile.sums[row] = multiply_add(broadcast(tile.sums[row]), broadcast(tile.factors[row]), broadcast(tile_sum))[0];
 }
 
 void softmax_tile(const SoftmaxTile& tile) {
@@ -89,7 +90,9 @@ void finish_row(const FinishRow& row) {
   for (int64_t i = 0; i < row.width; ++i) {
     float value = row.exact[i];
     if (row.rebuilt != nullptr) value += row.rebuilt[i];
-    if (row.mean != nullptr) value = multiply_add(broadcast(row.mean[i]), broadcast(row.latent_mass), broadcast(value))[0];
+    if (row.mean != nullptr) {
+      value = multiply_add(broadcast(row.mean[i]), broadcast(row.latent_mass), broadcast(value))[0];
+    }
     row.output[i] = value / row.sum;
   }
 }

@@ -115,62 +115,71 @@ Tolerance AttendProblem::tolerance() const {
   return {0.0, 4e-6 + 4e-7 * logits, 0.0};
 }
 
+AttendProblem::Call AttendProblem::make_call(std::span<const AttendPart> parts) const {
+  const int64_t row_width = case_.query_heads() * case_.head_size;
+  Call call;
+  call.shape.query_heads = case_.query_heads();
+  call.shape.kv_heads = case_.kv_heads;
+  call.shape.head_size = case_.head_size;
+  call.shape.sequences = static_cast<int64_t>(parts.size());
+  if (case_.grouped) {
+    call.shape.key_latent_width = layout_.keys.width;
+    call.shape.value_latent_width = layout_.values.width;
+    call.shape.correction_rank = case_.correction_rank;
+  }
+  for (const AttendPart& part : parts) {
+    const Sequence& sequence = sequences_[part.sequence];
+    call.sequences.push_back(request_of(part, call.shape.rows));
+    call.shape.rows += part.row_count;
+    call.shape.total_tokens += sequence.shape.latents + sequence.shape.exact;
+    const auto first = sequence.queries.begin() + part.first_row * row_width;
+    call.queries.insert(call.queries.end(), first, first + part.row_count * row_width);
+  }
+  return call;
+}
+
+backend::AttentionRules AttendProblem::rules(const backend::Rotation& rotation) const {
+  return {case_.query_heads(), case_.kv_heads, case_.head_size, 1.0 / std::sqrt(static_cast<double>(case_.head_size)),
+          case_.soft_cap,      case_.window,   rotation};
+}
+
+backend::LatentLayer AttendProblem::latent_layer() const {
+  if (!case_.grouped) return {};
+  const int64_t first_row = (case_.layers - 1) * case_.key_width();
+  return {&layout_, key_basis_.data() + first_row * layout_.keys.width,
+          value_basis_.data() + first_row * layout_.values.width, first_row};
+}
+
 Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart> parts) const {
   const int64_t heads = case_.query_heads();
   const int64_t row_width = heads * case_.head_size;
-  const int64_t first_stacked_row = (case_.layers - 1) * case_.key_width();
   const PreparedRotation rotation(backend, {case_.pairing, static_cast<int64_t>(frequencies_.size()),
                                             case_.rotation_scale, frequencies_.data(), nullptr});
-  std::vector<backend::AttendSequence> requests;
-  std::vector<float> queries;
-  int64_t rows = 0;
-  int64_t tokens = 0;
-  for (const AttendPart& part : parts) {
-    const Sequence& sequence = sequences_[part.sequence];
-    requests.push_back(request_of(part, rows));
-    rows += part.row_count;
-    tokens += sequence.shape.latents + sequence.shape.exact;
-    const auto first = sequence.queries.begin() + part.first_row * row_width;
-    queries.insert(queries.end(), first, first + part.row_count * row_width);
-  }
-  const TensorMemory context(NumberFormat::kF32, rows, row_width, row_width, fill_);
-  const TensorMemory log_sum_exp(NumberFormat::kF32, rows, heads, heads, fill_);
-  backend::AttendShape shape{heads, case_.kv_heads, case_.head_size, 0, 0, 0, rows, static_cast<int64_t>(parts.size()),
-                             tokens};
-  if (case_.grouped) {
-    shape.key_latent_width = layout_.keys.width;
-    shape.value_latent_width = layout_.values.width;
-    shape.correction_rank = case_.correction_rank;
-  }
-  const MemoryBlock workspace(backend.attend_workspace(shape), fill_);
-  const backend::LatentLayer group{&layout_, key_basis_.data() + first_stacked_row * layout_.keys.width,
-                                   value_basis_.data() + first_stacked_row * layout_.values.width, first_stacked_row};
-  const backend::AttendRequest request{
-      {heads, case_.kv_heads, case_.head_size, 1.0 / std::sqrt(static_cast<double>(case_.head_size)), case_.soft_cap,
-       case_.window, rotation.get()},
-      {case_.exact_page_tokens, case_.key_width(), case_.format},
-      case_.grouped ? group : backend::LatentLayer{},
-      requests,
-      queries.data(),
-      reinterpret_cast<float*>(context.view().data),
-      case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
-      workspace.data()};
+  const Call call = make_call(parts);
+  const TensorMemory context(NumberFormat::kF32, call.shape.rows, row_width, row_width, fill_);
+  const TensorMemory log_sum_exp(NumberFormat::kF32, call.shape.rows, heads, heads, fill_);
+  const MemoryBlock workspace(backend.attend_workspace(call.shape), fill_);
   Outcome outcome;
-  outcome.set_status(backend.attend(request));
+  outcome.set_status(backend.attend({rules(rotation.get()),
+                                     {case_.exact_page_tokens, case_.key_width(), case_.format},
+                                     latent_layer(),
+                                     call.sequences,
+                                     call.queries.data(),
+                                     reinterpret_cast<float*>(context.view().data),
+                                     case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
+                                     workspace.data()}));
   outcome.expect(context.canary_alive() && log_sum_exp.canary_alive() && workspace.canary_alive(),
                  "written beyond the results or the workspace");
+  const auto add_field = [&](const char* name, size_t i, const TensorMemory& memory, const Tolerance& allowed) {
+    const int64_t width = memory.view().column_count;
+    const std::vector<double> all = memory.numbers();
+    const auto first = all.begin() + call.sequences[i].first_row * width;
+    const std::vector<double> numbers(first, first + parts[i].row_count * width);
+    outcome.fields.push_back(numbers_field(absl::StrCat(name, " ", i), numbers, width, allowed));
+  };
   for (size_t i = 0; i < parts.size(); ++i) {
-    const int64_t first = requests[i].first_row;
-    const auto part = [&](const TensorMemory& memory, int64_t width) {
-      const std::vector<double> all = memory.numbers();
-      return std::vector<double>(all.begin() + first * width, all.begin() + (first + parts[i].row_count) * width);
-    };
-    outcome.fields.push_back(
-        numbers_field(absl::StrCat("context ", i), part(context, row_width), row_width, tolerance()));
-    if (!case_.log_sum_exp) continue;
-    const double allowed = tolerance().of_row;
-    outcome.fields.push_back(
-        numbers_field(absl::StrCat("log_sum_exp ", i), part(log_sum_exp, heads), heads, {1e-6, 0.0, allowed}));
+    add_field("context", i, context, tolerance());
+    if (case_.log_sum_exp) add_field("log_sum_exp", i, log_sum_exp, {1e-6, 0.0, tolerance().of_row});
   }
   return outcome;
 }

@@ -40,8 +40,18 @@ class AttendProblem {
     std::vector<uint16_t> key_mean, value_mean, correction;
   };
 
+  // What the parts of one call have in common.
+  struct Call {
+    std::vector<backend::AttendSequence> sequences;
+    std::vector<float> queries;  // [rows][query_heads][head_size]
+    backend::AttendShape shape;
+  };
+
   [[nodiscard]] Sequence make_sequence(const AttendSequenceCase& shape);
+  [[nodiscard]] Call make_call(std::span<const AttendPart> parts) const;
   [[nodiscard]] backend::AttendSequence request_of(const AttendPart& part, int64_t first_row) const;
+  [[nodiscard]] backend::AttentionRules rules(const backend::Rotation& rotation) const;
+  [[nodiscard]] backend::LatentLayer latent_layer() const;
   [[nodiscard]] Tolerance tolerance() const;
 
   AttendCase case_;

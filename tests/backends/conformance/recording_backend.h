@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "backends/interface/backend.h"
@@ -14,15 +15,6 @@ namespace foldkv::test {
 
 // A backend that counts which operations were asked of it and what they allocated. For use by one thread at a time.
 class RecordingBackend final : public backend::Backend {
- private:
-  template <typename Call>
-  auto measure(Operation operation, Call call) {
-    const int64_t before = allocation_count();
-    auto result = call(count(operation));
-    if (result.ok()) allocations_[static_cast<size_t>(operation)] += allocation_count() - before;
-    return result;
-  }
-
  public:
   explicit RecordingBackend(std::unique_ptr<backend::Backend> inner) : inner_(std::move(inner)) {}
 
@@ -104,6 +96,14 @@ class RecordingBackend final : public backend::Backend {
   backend::Backend& count(Operation operation) const {
     ++calls_[static_cast<size_t>(operation)];
     return *inner_;
+  }
+
+  template <typename Call>
+  std::invoke_result_t<Call, backend::Backend&> measure(Operation operation, Call call) {
+    const int64_t before = allocation_count();
+    auto result = call(count(operation));
+    if (result.ok()) allocations_[static_cast<size_t>(operation)] += allocation_count() - before;
+    return result;
   }
 
   std::unique_ptr<backend::Backend> inner_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
+#include "samples/lab/byte_alphabet.h"
 #include "samples/lab/gguf_file.h"
 #include "samples/lab/tokenizer_from_gguf.h"
 #include "tests/samples/lab/small_models.h"
@@ -76,6 +77,22 @@ TEST_CASE("merges of what is no token, and bytes without a token") {
   REQUIRE(small.ok());
   CHECK(*(*small)->encode("abba") == std::vector<Token>{2, 1, 0});
   CHECK_FALSE((*small)->encode("abc").ok());
+}
+
+TEST_CASE("bytes that the vocabulary lacks are read as the replacement character") {
+  std::vector<std::string> texts = {"a", "b"};
+  for (const int byte : {0xef, 0xbf, 0xbd}) texts.push_back(character_of_byte(static_cast<uint8_t>(byte)));
+  auto vocabulary = Vocabulary::create(texts, std::vector<TokenKind>(texts.size(), TokenKind::kNormal));
+  REQUIRE(vocabulary.ok());
+  const auto tokenizer = BytePairTokenizer::create(*vocabulary, {}, {});
+  REQUIRE(tokenizer.ok());
+  CHECK(*(*tokenizer)
+             ->encode("a\xf6"
+                      "b") == std::vector<Token>{0, 2, 3, 4, 1});  // no UTF-8
+  CHECK(*(*tokenizer)
+             ->encode("\xc3\xa9"
+                      "a") == std::vector<Token>{2, 3, 4, 0});  // one character, one replacement
+  CHECK(*(*tokenizer)->encode("\xef\xbf\xbd") == std::vector<Token>{2, 3, 4});
 }
 
 }  // namespace
