@@ -89,8 +89,8 @@ void register_bench(const std::string& name, void (*run)(benchmark::State&, cons
 }
 
 void register_product(const std::string& set, const backend::ProductShape& shape) {
-  const std::string name = std::string("product_") + name_of(shape.weight_format) +
-                           (shape.deterministic ? "_deterministic_" : "_") + std::to_string(shape.rows) + "_rows/" + set;
+  const std::string kind = std::string(name_of(shape.weight_format)) + (shape.deterministic ? "_deterministic" : "");
+  const std::string name = "product_" + kind + "_" + std::to_string(shape.rows) + "_rows/" + set;
   benchmark::RegisterBenchmark(name.c_str(), [set, shape](benchmark::State& state) { product(state, set, shape); })
       ->Arg(1)
       ->Arg(2)
@@ -101,8 +101,10 @@ void register_product(const std::string& set, const backend::ProductShape& shape
 [[maybe_unused]] const bool registered = [] {
   for (const test::BackendChoice& choice : test::tested_choices()) {
     const std::string& set = choice.instruction_set;
-    register_bench("encode_64_tokens", [](benchmark::State& s, const std::string& name) { encode(s, name, 64); }, set);
-    register_bench("encode_4096_tokens", [](benchmark::State& s, const std::string& name) { encode(s, name, 4096); }, set);
+    register_bench(
+        "encode_64_tokens", [](benchmark::State& state, const std::string& name) { encode(state, name, 64); }, set);
+    register_bench(
+        "encode_4096_tokens", [](benchmark::State& state, const std::string& name) { encode(state, name, 4096); }, set);
     register_bench("moments_1024_rows_768_wide", moments, set);
     for (const int64_t rows : {1, 8, 16, 64, 1000}) {
       for (const NumberFormat format : {NumberFormat::kF32, NumberFormat::kF16}) {

@@ -50,7 +50,8 @@ class Scene {
       exact_.put(backend::Side::kValues, slot, random_.normals<float>(width()).data());
     }
     for (int64_t pair = 0; pair < shape.head_size / 2; ++pair) {
-      frequencies_.push_back(std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(shape.head_size)));
+      const double share = 2.0 * static_cast<double>(pair) / static_cast<double>(shape.head_size);
+      frequencies_.push_back(std::pow(10000.0, -share));
     }
   }
 
@@ -66,10 +67,16 @@ class Scene {
     return {exact, exact_positions_.region(), latent, latent_positions_.region(), first_row, count,
             query_positions_.data() + first};
   }
+  // Without tokens: the caller adds those of its sequences.
   [[nodiscard]] backend::AttendShape attend_shape(int64_t rows, int64_t sequences) const {
-    return {shape_.query_heads,   shape_.kv_heads,         shape_.head_size, layout_.keys.width,
-            layout_.values.width, layout_.correction_rank, rows,             sequences,
-            sequences * (shape_.latents + shape_.exact)};
+    return {.query_heads = shape_.query_heads,
+            .kv_heads = shape_.kv_heads,
+            .head_size = shape_.head_size,
+            .key_latent_width = layout_.keys.width,
+            .value_latent_width = layout_.values.width,
+            .correction_rank = layout_.correction_rank,
+            .rows = rows,
+            .sequences = sequences};
   }
   [[nodiscard]] backend::AttendRequest request(const backend::Rotation& rotation) const {
     backend::AttendRequest request;

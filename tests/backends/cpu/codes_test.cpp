@@ -108,7 +108,7 @@ TEST_CASE("codes of every width and count are written as the layout tells it, an
         }
         CHECK(wrong == 0);
         const int64_t spare_bits = bytes * 8 - count * bits;
-        CHECK(written[static_cast<size_t>(bytes)] >> (8 - spare_bits) == 0);
+        CHECK((written[static_cast<size_t>(bytes)] >> (8 - spare_bits)) == 0);
       });
     }
   }

@@ -38,7 +38,9 @@ TEST_CASE("moments against plain sums; the upper triangle stays as it was; the s
         int64_t touched = 0;
         for (int64_t i = 0; i < width; ++i) {
           double sum = kBefore;
-          for (int64_t row = 0; row < count; ++row) sum += static_cast<double>(rows[static_cast<size_t>(row * width + i)]);
+          for (int64_t row = 0; row < count; ++row) {
+            sum += static_cast<double>(rows[static_cast<size_t>(row * width + i)]);
+          }
           worst = std::max(worst, std::abs(sum - moments.sum[static_cast<size_t>(i)]));
           for (int64_t j = 0; j < width; ++j) {
             const double actual = moments.products[static_cast<size_t>(i * width + j)];

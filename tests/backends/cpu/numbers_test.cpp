@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/number_format.h"
@@ -35,7 +36,8 @@ std::vector<float> edges_of_rounding(NumberFormat format) {
     if (is_nan(format, half)) continue;
     const float number = scalar_from_half(format, half);
     const float next = scalar_from_half(format, static_cast<uint16_t>(half + 1));
-    for (const float edge : {number, static_cast<float>((static_cast<double>(number) + static_cast<double>(next)) / 2)}) {
+    const double halfway = (static_cast<double>(number) + static_cast<double>(next)) / 2;
+    for (const float edge : {number, static_cast<float>(halfway)}) {
       if (!std::isfinite(edge)) continue;
       numbers.push_back(edge);
       numbers.push_back(std::nextafter(edge, std::numeric_limits<float>::infinity()));

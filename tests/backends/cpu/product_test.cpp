@@ -42,7 +42,8 @@ struct Problem {
           expected += static_cast<double>(x[static_cast<size_t>(row * shape.inner + k)]) *
                       static_cast<double>(weight.at(column, k));
         }
-        worst = std::max(worst, std::abs(static_cast<double>(y[static_cast<size_t>(row * shape.columns + column)]) - expected));
+        const float actual = y[static_cast<size_t>(row * shape.columns + column)];
+        worst = std::max(worst, std::abs(static_cast<double>(actual) - expected));
       }
     }
     return worst;

@@ -15,7 +15,7 @@ namespace foldkv::backend::cpu {
 namespace {
 
 struct Quantized {
-  uint32_t scale;
+  uint32_t scale = 0;
   std::vector<int32_t> codes;
 };
 
@@ -24,7 +24,8 @@ Quantized quantize(const Kernels& kernels, const std::vector<float>& latents, in
   const LatentPlane plane = test::make_plane({{count, bits}}, count);
   const test::LatentPages pages(test::make_layout(plane, plane, 0, 1), 1, test::kZero);
   auto* codes = reinterpret_cast<uint8_t*>(pages.codes(Side::kKeys, 0));
-  Quantized result{kernels.quantize_group({.latents = latents.data(), .count = count, .bits = bits, .codes = codes}), {}};
+  Quantized result;
+  result.scale = kernels.quantize_group({.latents = latents.data(), .count = count, .bits = bits, .codes = codes});
   for (int32_t i = 0; i < count; ++i) {
     result.codes.push_back(pages.code(Side::kKeys, 0, plane.scale_groups[0], i));
   }

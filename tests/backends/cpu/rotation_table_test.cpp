@@ -44,7 +44,9 @@ TEST_CASE("angles are right to 1e-6 at every position up to 2^31") {
   test::Random random(1);
   std::vector<int32_t> positions = {0, 1, 127, 128, 129, 16383, 16384, 131071, 131072, 1'000'003,
                                     std::numeric_limits<int32_t>::max()};
-  for (int i = 0; i < 2000; ++i) positions.push_back(static_cast<int32_t>(random.between(0, 1 << random.between(1, 30))));
+  for (int i = 0; i < 2000; ++i) {
+    positions.push_back(static_cast<int32_t>(random.between(0, int64_t{1} << random.between(1, 30))));
+  }
   test::for_each_kernel_set([&](const Kernels& kernels) {
     double worst = 0.0;
     for (const int32_t position : positions) {
@@ -72,7 +74,7 @@ TEST_CASE("a position has the same angle in a row, in a run and among others, to
       std::vector<int32_t> shuffled(kTile);
       for (int32_t i = 0; i < kTile; ++i) run[static_cast<size_t>(i)] = static_cast<int32_t>(start) + i;
       for (size_t i = 0; i < kTile; ++i) shuffled[i] = run[i * 37 % kTile];
-      std::vector<float> scratch(static_cast<size_t>(std::max(2 * kTile * round_up(kPairs, kWidthPadding), 2 * kLargestHead)));
+      std::vector<float> scratch(static_cast<size_t>(2 * kTile * round_up(kPairs, kWidthPadding)));
       std::vector<float> cosines[2], sines[2];
       for (int side = 0; side < 2; ++side) {
         cosines[side].resize(kPairs * kTile);
@@ -118,14 +120,14 @@ TEST_CASE("golden/rotation.json, in rows and in tiles") {
         const std::vector<int32_t> same(kTile, positions[token]);
         kernels.rotation_tile(table.get(), same.data(), scratch.data(), lane_cosines.data(), lane_sines.data());
         for (int64_t head = 0; head < heads; ++head) {
-          const size_t first = (token * static_cast<size_t>(heads) + static_cast<size_t>(head)) * static_cast<size_t>(head_size);
+          const int64_t first = (static_cast<int64_t>(token) * heads + head) * head_size;
           std::vector<float> row(x.begin() + first, x.begin() + first + head_size);
           std::vector<float> tile(static_cast<size_t>(head_size * kTile));
           for (size_t i = 0; i < tile.size(); ++i) tile[i] = row[i / kTile];
           kernels.rotate_row(table.get(), cosines.data(), sines.data(), row.data());
           kernels.rotate_tile(table.get(), lane_cosines.data(), lane_sines.data(), tile.data());
           for (int64_t i = 0; i < head_size; ++i) {
-            const double wanted = expected[first + static_cast<size_t>(i)];
+            const double wanted = expected[static_cast<size_t>(first + i)];
             CHECK(static_cast<double>(row[static_cast<size_t>(i)]) == doctest::Approx(wanted).epsilon(2e-6));
             CHECK(tile[static_cast<size_t>(i * kTile + 63)] == row[static_cast<size_t>(i)]);
           }

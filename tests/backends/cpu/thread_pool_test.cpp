@@ -1,6 +1,8 @@
 #include "backends/cpu/thread_pool.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <numeric>
 #include <thread>
 #include <vector>
