@@ -45,7 +45,7 @@ FOLDKV_INLINE Angle load_angle(const float* cosines, const float* sines, int64_t
 // Angles of the digits above the lowest, for pairs [pair, pair + count).
 FOLDKV_INLINE Angle high_angle(const RotationTable& table, uint32_t position, int64_t pair, int64_t count) {
   Angle angle = {broadcast(1.0f), Float{}};
-  uint32_t rest = position / kRotationDigit;
+  int64_t rest = position / kRotationDigit;
   for (int64_t level = 1; rest != 0; ++level, rest /= kRotationDigit) {
     const int64_t at = (rest % kRotationDigit) * table.pairs + pair;
     angle = add_angles(load_angle(table.row_cosines[level] + at, table.row_sines[level] + at, count), angle);
