@@ -154,7 +154,7 @@ void scale(float* numbers, int64_t count, float factor) {
 #if defined(__F16C__)
 void widen_halves(const uint16_t* halves, float* numbers, int64_t count) {
   for (int64_t i = 0; i < count; i += 8) {
-    const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + i));
+    const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i_u*>(halves + i));
     _mm256_storeu_ps(numbers + i, _mm256_cvtph_ps(packed));
   }
 }
