@@ -33,6 +33,20 @@ target_compile_definitions(foldkv_internal INTERFACE
   $<$<BOOL:${FOLDKV_CPU}>:FOLDKV_CPU>)
 target_link_libraries(foldkv_internal INTERFACE foldkv_headers foldkv_warnings ${FOLDKV_ABSL} Threads::Threads)
 
+# foldkv_precompile(<target> <owner> <header>...): with FOLDKV_PRECOMPILE the headers are compiled once, for the target
+# <owner>, and used by all targets that name it and are compiled with the same options. Sources must not rely on it: the
+# option is off by default, so that an include that is missing is noticed.
+function(foldkv_precompile target owner)
+  if(NOT FOLDKV_PRECOMPILE)
+    return()
+  endif()
+  if(target STREQUAL owner)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 # foldkv_add_room(<folder> [LINK <library>...] [EXCLUDE <regex>...]): the .cpp files of one folder and those below
 # it, compiled once as position-independent objects for both libraries. LINK names what only this room may see. A room is known as
 # foldkv_room_<folder>, with / as _; its objects are in the global property FOLDKV_ROOM_OBJECTS.
@@ -54,6 +68,8 @@ function(foldkv_add_room folder)
     C_VISIBILITY_PRESET hidden
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
+  foldkv_precompile(${name} foldkv_room_runtime_base
+    <algorithm> <cstdint> <memory> <span> <string> <vector> <absl/status/statusor.h> <absl/strings/str_cat.h>)
   set_property(GLOBAL APPEND PROPERTY FOLDKV_ROOM_OBJECTS "$<TARGET_OBJECTS:${name}>")
 endfunction()
 
@@ -82,7 +98,7 @@ function(foldkv_set_kernel_flags target)
     endif()
     set(kind ${CMAKE_MATCH_1})
     if(FOLDKV_X86_KERNELS OR kind STREQUAL "portable")
-      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${${kind}}")
+      set_source_files_properties("${source}" PROPERTIES COMPILE_OPTIONS "${${kind}}" SKIP_PRECOMPILE_HEADERS ON)
     else()
       set_source_files_properties("${source}" PROPERTIES HEADER_FILE_ONLY ON)
     endif()

@@ -1,6 +1,7 @@
 #include "runtime/codec/correction.h"
 
-#include <Eigen/Dense>
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
 #include <algorithm>
 #include <random>
 
@@ -17,9 +18,16 @@ std::vector<double> random_signs(int64_t count, uint64_t seed) {
   return signs;
 }
 
-RowMatrix orthonormal_columns(const RowMatrix& matrix) {
+RowMatrix orthonormal_columns(const Eigen::HouseholderQR<RowMatrix>& factors) {
+  return factors.householderQ() * RowMatrix::Identity(factors.rows(), factors.cols());
+}
+
+// The first left singular vectors of a tall matrix Q R: Q times the eigenvectors of R R^T, which Eigen sorts rising.
+RowMatrix leading_directions(const RowMatrix& matrix, int64_t count) {
   const Eigen::HouseholderQR<RowMatrix> factors(matrix);
-  return factors.householderQ() * RowMatrix::Identity(matrix.rows(), matrix.cols());
+  const RowMatrix triangle = factors.matrixQR().topRows(matrix.cols()).triangularView<Eigen::Upper>();
+  const Eigen::SelfAdjointEigenSolver<RowMatrix> solver(triangle * triangle.transpose());
+  return orthonormal_columns(factors) * solver.eigenvectors().rightCols(count).rowwise().reverse();
 }
 
 }  // namespace
@@ -38,14 +46,12 @@ StatusOr<std::vector<double>> find_correction_basis(const CorrectionRules& rules
   std::vector<double> sketch(test.size());
   FOLDKV_RETURN_IF_ERROR(residual_sketch(test, columns, sketch));
   for (int32_t iteration = 0; iteration < rules.iterations; ++iteration) {
-    const RowMatrix range = orthonormal_columns(Eigen::Map<const RowMatrix>(sketch.data(), width, columns));
+    const Eigen::HouseholderQR<RowMatrix> factors(Eigen::Map<const RowMatrix>(sketch.data(), width, columns));
+    const RowMatrix range = orthonormal_columns(factors);
     test.assign(range.data(), range.data() + range.size());
     FOLDKV_RETURN_IF_ERROR(residual_sketch(test, columns, sketch));
   }
-  // The left singular vectors of the last sketch order the directions by energy.
-  const Eigen::BDCSVD<Eigen::MatrixXd> factors(Eigen::Map<const RowMatrix>(sketch.data(), width, columns),
-                                               Eigen::ComputeThinU);
-  const RowMatrix basis = factors.matrixU().leftCols(rules.rank);
+  const RowMatrix basis = leading_directions(Eigen::Map<const RowMatrix>(sketch.data(), width, columns), rules.rank);
   if (!basis.allFinite()) return numeric_error("the residual of the keys is not finite");
   return std::vector<double>(basis.data(), basis.data() + basis.size());
 }

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
 #include "samples/lab/calibrate.h"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/profile_file.h"

@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "foldkv/foldkv.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "samples/lab/foldkv_attention.h"
 #include "samples/lab/foldkv_host.h"
 #include "samples/lab/language_model.h"
+
+namespace CLI {
+class App;
+}
 
 namespace foldkv_lab {
 

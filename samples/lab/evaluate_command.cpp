@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
 #include "samples/lab/evaluate.h"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/progress.h"

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/full_attention.h"
 #include "samples/lab/generate.h"

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "CLI/CLI.hpp"
+#include "nlohmann/json.hpp"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/profile_report.h"
 #include "samples/lab/status_macros.h"

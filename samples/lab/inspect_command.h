@@ -1,6 +1,5 @@
 #pragma once
 
-#include "CLI/CLI.hpp"
 #include "samples/lab/command_arguments.h"
 
 namespace foldkv_lab {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
 #include "samples/lab/command_arguments.h"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/status_macros.h"

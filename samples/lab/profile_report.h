@@ -4,7 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "foldkv/foldkv.hpp"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace foldkv_lab {
 

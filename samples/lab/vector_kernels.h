@@ -18,9 +18,12 @@ struct SmallProduct {
   bool accumulate;
 };
 
-// The loops that attention spends its time in, for one instruction set. Counts are multiples of 16.
+// The loops that attention and single tokens spend their time in, for one instruction set. Counts are multiples of 16
+// where nothing else is said.
 struct VectorKernels {
   const char* instruction_set;
+  // output [rows] += weight [rows, columns] * input [columns], any numbers of rows and columns.
+  void (*multiply_row)(const float* weight, const float* input, int64_t rows, int64_t columns, float* output);
   void (*multiply)(const SmallProduct& product);
   float (*maximum)(const float* numbers, int64_t count);
   // numbers[i] = exp(numbers[i] - shift), 0 below exp(-87); returns their sum.

@@ -3,6 +3,6 @@
 
 namespace foldkv_lab::avx2 {
 
-const VectorKernels kKernels = {"avx2", multiply, maximum, exponentials, scale, widen_halves};
+const VectorKernels kKernels = {"avx2", multiply_row, multiply, maximum, exponentials, scale, widen_halves};
 
 }  // namespace foldkv_lab::avx2

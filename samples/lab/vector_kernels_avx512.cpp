@@ -3,6 +3,6 @@
 
 namespace foldkv_lab::avx512 {
 
-const VectorKernels kKernels = {"avx512", multiply, maximum, exponentials, scale, widen_halves};
+const VectorKernels kKernels = {"avx512", multiply_row, multiply, maximum, exponentials, scale, widen_halves};
 
 }  // namespace foldkv_lab::avx512

@@ -97,6 +97,37 @@ void multiply(const SmallProduct& product) {
   }
 }
 
+float sum_of(const Vector& vector) {
+  float sum = 0;
+  for (int64_t i = 0; i < kWidth; ++i) sum += vector[i];
+  return sum;
+}
+
+// kRows neighbouring rows of the weight: as many streams from memory at once.
+template <int kRows>
+void multiply_row_tile(const float* weight, const float* input, int64_t columns, float* output) {
+  Vector sums[kRows] = {};
+  int64_t column = 0;
+  for (; column + kWidth <= columns; column += kWidth) {
+    const Vector factor = load(input + column);
+    for (int row = 0; row < kRows; ++row) sums[row] += load(weight + row * columns + column) * factor;
+  }
+  for (int row = 0; row < kRows; ++row) {
+    float sum = sum_of(sums[row]);
+    for (int64_t i = column; i < columns; ++i) sum += weight[row * columns + i] * input[i];
+    output[row] += sum;
+  }
+}
+
+void multiply_row(const float* weight, const float* input, int64_t rows, int64_t columns, float* output) {
+  constexpr int kTile = 4;
+  int64_t row = 0;
+  for (; row + kTile <= rows; row += kTile) {
+    multiply_row_tile<kTile>(weight + row * columns, input, columns, output + row);
+  }
+  for (; row < rows; ++row) multiply_row_tile<1>(weight + row * columns, input, columns, output + row);
+}
+
 float maximum(const float* numbers, int64_t count) {
   Vector largest = load(numbers);
   for (int64_t i = kWidth; i < count; i += kWidth) {
@@ -142,9 +173,7 @@ float exponentials(float* numbers, int64_t count, float shift) {
     store(numbers + i, result);
     sums += result;
   }
-  float sum = 0;
-  for (int64_t i = 0; i < kWidth; ++i) sum += sums[i];
-  return sum;
+  return sum_of(sums);
 }
 
 void scale(float* numbers, int64_t count, float factor) {

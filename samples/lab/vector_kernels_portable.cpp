@@ -3,6 +3,6 @@
 
 namespace foldkv_lab::portable {
 
-const VectorKernels kKernels = {"portable", multiply, maximum, exponentials, scale, widen_halves};
+const VectorKernels kKernels = {"portable", multiply_row, multiply, maximum, exponentials, scale, widen_halves};
 
 }  // namespace foldkv_lab::portable

@@ -12,9 +12,9 @@ namespace {
 using backend::ScaleGroup;
 using backend::Side;
 
-enum class Content { kNormal, kOffset, kZero, kConstant, kDenormal, kOnePeak, kHuge, kNotFinite };
-constexpr const char* kContentNames[] = {"normal",   "about 900", "zero", "constant",
-                                         "denormal", "one peak",  "huge", "not finite"};
+enum class Content { kNormal, kOffset, kZero, kConstant, kDenormal, kOnePeak, kEdges, kHuge, kNotFinite };
+constexpr const char* kContentNames[] = {"normal",   "about 900", "zero", "constant",  "denormal",
+                                         "one peak", "on edges",  "huge", "not finite"};
 
 struct EncodeCase {
   GroupShape shape;
@@ -40,6 +40,11 @@ std::vector<float> row_of_content(Random& random, Content content, int64_t t, in
     case Content::kOnePeak:
       fill(1e-7f);
       row[static_cast<size_t>(t % width)] = 65504.0f;
+      break;
+    case Content::kEdges:  // at 4 bits and 32 to a scale group: a step of 1, and all others half way between two codes
+      for (int64_t i = 0; i < width; ++i) {
+        row[static_cast<size_t>(i)] = i % 32 == 0 ? 7.0f : static_cast<float>((t + i) % 13) - 6.5f;
+      }
       break;
     case Content::kHuge:
       if (t == 1) row[0] = 1e9f;
@@ -166,6 +171,7 @@ OperationRows encode_rows() {
            {Content::kOffset, Content::kZero, Content::kConstant, Content::kDenormal, Content::kOnePeak}) {
         add(shape_of({{40, 8}, {30, 4}}, 32, 20), content);
       }
+      if (identity) add(shape_of({{72, 4}}, 32, 20), Content::kEdges);
       GroupShape wide = shape_of({{72, 4}}, 128, 5);
       wide.format = NumberFormat::kF32;
       add(wide, Content::kHuge);

@@ -1,5 +1,10 @@
 #include <algorithm>
 #include <cstring>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "tests/backends/conformance/fields.h"
 #include "tests/backends/conformance/table.h"
@@ -11,7 +16,20 @@ bool all_zero(const std::byte* memory, int64_t bytes) {
   return std::all_of(memory, memory + bytes, [](std::byte b) { return b == kZero; });
 }
 
-// Zero at first, zero again where it was given back, and kept beside that.
+// Whether the system holds physical memory for any of a range of whole pages. Elsewhere than on Linux nobody knows.
+bool resident(std::byte* memory, int64_t bytes, [[maybe_unused]] bool otherwise) {
+#if defined(__linux__)
+  std::vector<unsigned char> pages(static_cast<size_t>(bytes), 0);  // more than one for each page
+  if (mincore(memory, static_cast<size_t>(bytes), pages.data()) != 0) return false;
+  return std::any_of(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+#else
+  static_cast<void>(memory);
+  static_cast<void>(bytes);
+  return otherwise;
+#endif
+}
+
+// Zero at first, resident only where touched and not given back, and kept beside what was given back.
 Outcome reserve_and_discard(backend::Backend& backend, std::byte fill) {
   const int64_t granularity = backend.memory_granularity();
   const int64_t bytes = 8 * granularity;
@@ -22,10 +40,13 @@ Outcome reserve_and_discard(backend::Backend& backend, std::byte fill) {
   if (!reserved.ok()) return outcome;
   std::byte* const memory = *reserved;
   outcome.expect(reinterpret_cast<uintptr_t>(memory) % 64 == 0, "not aligned to 64 bytes");
+  outcome.expect(!resident(memory, bytes, false), "resident before it was touched");
   outcome.expect(all_zero(memory, bytes), "not zero when reserved");
   const std::byte mark = fill ^ std::byte{0x3c};
   std::fill_n(memory, bytes, mark);
+  outcome.expect(resident(memory + 2 * granularity, granularity, true), "not resident after it was written");
   backend.discard_memory(memory + 2 * granularity, 3 * granularity);
+  outcome.expect(!resident(memory + 2 * granularity, 3 * granularity, false), "resident after it was given back");
   outcome.expect(std::all_of(memory, memory + 2 * granularity, [=](std::byte b) { return b == mark; }),
                  "contents lost before the discarded range");
   outcome.expect(std::all_of(memory + 5 * granularity, memory + bytes, [=](std::byte b) { return b == mark; }),

@@ -33,7 +33,8 @@ Quantized quantize(const Kernels& kernels, const std::vector<float>& latents, in
 }
 
 TEST_CASE("golden/quantization.json, with every instruction set") {
-  for (const auto& golden : test::read_golden("quantization")["cases"]) {
+  const nlohmann::json file = test::read_golden("quantization");
+  for (const auto& golden : file["cases"]) {
     const std::vector<float> x = test::numbers_f32(golden["x"]);
     const std::vector<double> scales = test::numbers(golden["scales"]);
     const std::vector<double> codes = test::numbers(golden["codes"]);

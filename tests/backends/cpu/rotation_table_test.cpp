@@ -101,7 +101,8 @@ TEST_CASE("a position has the same angle in a row, in a run and among others, to
 
 // Rows and tiles: [tokens][heads][head_size].
 TEST_CASE("golden/rotation.json, in rows and in tiles") {
-  for (const auto& golden : test::read_golden("rotation")["cases"]) {
+  const nlohmann::json file = test::read_golden("rotation");
+  for (const auto& golden : file["cases"]) {
     const bool interleaved = golden["pairing"] == "interleaved";
     const Table table(test::numbers(golden["inverse_frequencies"]),
                       interleaved ? Pairing::kInterleaved : Pairing::kHalfSplit, golden["scale"].get<double>());

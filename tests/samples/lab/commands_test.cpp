@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
 #include "nlohmann/json.hpp"
 #include "samples/lab/calibrate_command.h"

@@ -56,7 +56,7 @@ class GgufBuilder {
   }
   void add_floats(const std::string& name, const std::vector<uint64_t>& shape, const std::vector<float>& numbers) {
     std::vector<std::byte> bytes(numbers.size() * sizeof(float));
-    std::memcpy(bytes.data(), numbers.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), numbers.data(), bytes.size());
     add_tensor(name, shape, TensorType::kF32, bytes);
   }
   // An entry alone, wherever it points.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
+#include "nlohmann/json.hpp"
 #include "samples/lab/calibrate.h"
 #include "samples/lab/profile_file.h"
 #include "tests/samples/lab/small_models.h"

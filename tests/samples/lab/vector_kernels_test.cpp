@@ -58,6 +58,30 @@ TEST_CASE("products of all small shapes") {
   }
 }
 
+TEST_CASE("one row times matrices of all small shapes") {
+  foldkv::test::Random random(3);
+  for (const VectorKernels* kernels : all_kernels()) {
+    CAPTURE(std::string(kernels->instruction_set));
+    for (int64_t rows = 1; rows <= 9; ++rows) {
+      for (int64_t columns = 1; columns <= 70; ++columns) {
+        const std::vector<float> weight = random.normals<float>(rows * columns);
+        const std::vector<float> input = random.normals<float>(columns);
+        std::vector<float> output = random.normals<float>(rows);
+        const std::vector<float> before = output;
+        kernels->multiply_row(weight.data(), input.data(), rows, columns, output.data());
+        for (int64_t row = 0; row < rows; ++row) {
+          double expected = static_cast<double>(before[static_cast<size_t>(row)]);
+          for (int64_t i = 0; i < columns; ++i) {
+            expected += static_cast<double>(weight[static_cast<size_t>(row * columns + i)]) *
+                        static_cast<double>(input[static_cast<size_t>(i)]);
+          }
+          CHECK(std::abs(static_cast<double>(output[static_cast<size_t>(row)]) - expected) < 1e-4);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("exponentials, maxima, scaling") {
   foldkv::test::Random random(2);
   const float infinity = std::numeric_limits<float>::infinity();
