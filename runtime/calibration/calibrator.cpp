@@ -81,25 +81,6 @@ Status Calibrator::observe(std::span<const TensorView> keys, std::span<const Ten
   return absl::OkStatus();
 }
 
-Status Calibrator::observe_group(int64_t group, backend::Side side, const float* rows, int64_t count,
-                                 int64_t first_token) {
-  FOLDKV_RETURN_IF_ERROR(failure_);
-  FOLDKV_RETURN_IF_ERROR(check_range("group", group, 0, std::ssize(groups_) - 1));
-  FOLDKV_RETURN_IF_ERROR(check_range("first_token", first_token, 0, kMaxFirstToken));
-  if (rows == nullptr) return argument_error("rows", "rows: got NULL");
-  if (count < 1) return argument_error("rows", absl::StrCat("rows: got ", count, ", expected 1 or more"));
-  Moments& target = moments(static_cast<size_t>(group), side);
-  const int64_t bad = find_not_finite({rows, static_cast<size_t>(count * target.width())});
-  if (bad >= 0) {
-    return with_argument(numeric_error(absl::StrCat("rows: got ", rows[bad], " in row ", bad / target.width(),
-                                                    ", number ", bad % target.width(), ", expected finite numbers")),
-                         "rows");
-  }
-  FOLDKV_RETURN_IF_ERROR(add_rows(target, rows, count, first_token));
-  if (first_token == 0 && group == 0 && side == backend::Side::kKeys) ++sample_count_;
-  return absl::OkStatus();
-}
-
 Status Calibrator::add_rows(Moments& moments, const float* rows, int64_t count, int64_t first_token) {
   const int64_t skipped = std::clamp<int64_t>(skip_tokens_ - first_token, 0, count);
   failure_ = moments.observe(*backend_, rows + skipped * moments.width(), count - skipped, scratch_);
@@ -148,12 +129,6 @@ Status Calibrator::check_solvable(const SolveOptions& options) const {
   const int64_t rows = moments_[0].keys.count();
   for (size_t group = 0; group < groups_.size(); ++group) {
     const int64_t width = moments_[group].keys.width();
-    for (const Moments* side : {&moments_[group].keys, &moments_[group].values}) {
-      if (side->count() != rows) {
-        return state_error(absl::StrCat("group ", group, " has ", side->count(), " rows on one side, group 0 ", rows,
-                                        " of keys; all must have observed the same tokens"));
-      }
-    }
     if (rows < width) {
       return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", width, " or more: group ", group,
                                       " has that many coordinates (layers * key width)"));

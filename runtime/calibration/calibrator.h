@@ -48,16 +48,10 @@ class Calibrator {
   [[nodiscard]] Status observe(std::span<const TensorView> keys, std::span<const TensorView> values,
                                int64_t first_token);
 
-  // The same for one side of one group: rows [count][layers * key width]. Whoever uses this hands in the same tokens
-  // for both sides of every group; the sample is counted with the keys of group 0.
-  [[nodiscard]] Status observe_group(int64_t group, backend::Side side, const float* rows, int64_t count,
-                                     int64_t first_token);
-
   // Adds the rows of other. Mismatch error when the models, groups or skip_tokens differ.
   [[nodiscard]] Status merge(const Calibrator& other);
 
-  // Argument errors of check_solve_options; state error with fewer rows than coordinates or when not all sides of all
-  // groups have seen as many rows.
+  // Argument errors of check_solve_options; state error with fewer rows than coordinates.
   [[nodiscard]] StatusOr<Profile> solve(const SolveOptions& options) const;
 
  private:

@@ -15,7 +15,6 @@
 namespace foldkv {
 namespace {
 
-using backend::Side;
 
 constexpr int64_t kLayers = 3;
 constexpr int64_t kWidth = 4;
@@ -112,28 +111,6 @@ TEST_CASE("numbers that are not finite, in any layer and in tokens that are left
   }
 }
 
-TEST_CASE("rows of a group") {
-  std::vector<float> rows = test::sample_rows(10, 8, 1.0f, 3);
-  const auto argument = [&](int64_t group, const float* data, int64_t count, int64_t first_token) {
-    const Status status = refused([&](Calibrator& calibrator) {
-      return calibrator.observe_group(group, Side::kValues, data, count, first_token);
-    });
-    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
-    return argument_of(status);
-  };
-  CHECK(argument(-1, rows.data(), 10, 0) == "group");
-  CHECK(argument(2, rows.data(), 10, 0) == "group");
-  CHECK(argument(0, nullptr, 10, 0) == "rows");
-  CHECK(argument(0, rows.data(), 0, 0) == "rows");
-  CHECK(argument(0, rows.data(), -5, 0) == "rows");
-  CHECK(argument(0, rows.data(), 10, -1) == "first_token");
-  rows[8 * 7 + 5] = kNan;
-  const Status status =
-      refused([&](Calibrator& calibrator) { return calibrator.observe_group(0, Side::kKeys, rows.data(), 10, 0); });
-  CHECK(status.code() == absl::StatusCode::kUnknown);
-  CHECK(std::string(status.message()).find("row 7, number 5") != std::string::npos);
-}
-
 TEST_CASE("too few rows") {
   const std::shared_ptr<Calibrator> calibrator = toy_calibrator();
   CHECK(calibrator->solve({}).status().code() == absl::StatusCode::kFailedPrecondition);
@@ -145,16 +122,6 @@ TEST_CASE("too few rows") {
   const std::shared_ptr<Calibrator> enough = toy_calibrator();
   add_text(*enough, 12);
   CHECK(enough->solve({}).ok());
-}
-
-TEST_CASE("sides that have not seen as many rows") {
-  const std::shared_ptr<Calibrator> calibrator = toy_calibrator();
-  add_text(*calibrator);
-  const std::vector<float> rows = test::sample_rows(1, 4, 1.0f, 3);
-  CHECK(calibrator->observe_group(1, Side::kValues, rows.data(), 1, 4).ok());
-  const Status status = calibrator->solve({}).status();
-  CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
-  CHECK(std::string(status.message()).find("group 1") != std::string::npos);
 }
 
 TEST_CASE("options of solve") {

@@ -145,31 +145,6 @@ TEST_CASE("how a sample is cut into pieces changes no bit") {
   }
 }
 
-TEST_CASE("rows group by group are the same as layer by layer") {
-  const test::SampleText text = sample_text();
-  Fixture by_layer;
-  by_layer.add(text);
-  Fixture by_group;
-  for (int64_t group = 0; group < 2; ++group) {
-    const LayerGroup& layers = by_group.calibrator->groups()[static_cast<size_t>(group)];
-    for (Side side : {Side::kKeys, Side::kValues}) {
-      const auto& source = side == Side::kKeys ? text.keys : text.values;
-      std::vector<float> rows;
-      for (int64_t token = 0; token < 600; ++token) {
-        for (int32_t layer : layers) {
-          const auto first = source[static_cast<size_t>(layer)].begin() + token * kWidth;
-          rows.insert(rows.end(), first, first + kWidth);
-        }
-      }
-      const int64_t width = std::ssize(layers) * kWidth;
-      CHECK(by_group.calibrator->observe_group(group, side, rows.data(), 350, 0).ok());
-      CHECK(by_group.calibrator->observe_group(group, side, rows.data() + 350 * width, 250, 350).ok());
-    }
-  }
-  CHECK(by_group.calibrator->sample_count() == 1);
-  CHECK(by_group.solve().fingerprint == by_layer.solve().fingerprint);
-}
-
 TEST_CASE("every number format, and rows that are apart, are read") {
   const test::SampleText text = sample_text(300);
   const int64_t stride = kWidth + 3;
