@@ -22,21 +22,38 @@ foldkv_profile_info profile_info(const Profile& profile) {
   info.calibration_samples = profile.calibration_samples;
   write_text(info.model_name, profile.model_name);
   write_text(info.made_by, profile.made_by);
+  info.plan_count = static_cast<int32_t>(profile.plans.size());
   return info;
 }
 
-foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group) {
+// What one token takes in a group under a plan.
+int64_t bytes_per_token(const ProfileGroup& group, const GroupPlan& plan) {
+  return latent_token_bytes(latent_layout(latent_format(group, plan)));
+}
+
+foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
+  constexpr int64_t kBytesOfHalf = 2;
+  foldkv_plan_info info{};
+  write_text(info.name, plan.name);
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    info.bytes_per_token += bytes_per_token(profile.groups[index], plan.groups[index]);
+    info.full_bytes_per_token += 2 * kBytesOfHalf * profile.groups[index].stacked_width();
+  }
+  return info;
+}
+
+foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, const GroupPlan& plan) {
   foldkv_group_info info{};
   info.layer_count = static_cast<int32_t>(group.layers.size());
   info.key_width = static_cast<int32_t>(group.key_width);
   info.key_latent_width = static_cast<int32_t>(group.keys.latent_width);
   info.value_latent_width = static_cast<int32_t>(group.values.latent_width);
-  info.key_band_count = static_cast<int32_t>(group.keys.bands.size());
-  info.value_band_count = static_cast<int32_t>(group.values.bands.size());
+  info.key_band_count = static_cast<int32_t>(plan.keys.size());
+  info.value_band_count = static_cast<int32_t>(plan.values.size());
   info.scale_group = group.scale_group;
   info.rotated = group.rotated ? 1 : 0;
   info.correction_rank = group.correction.rank;
-  info.bytes_per_token = latent_token_bytes(latent_layout(group.latent_format()));
+  info.bytes_per_token = bytes_per_token(group, plan);
   // Means of keys and values and the correction basis, in 16-bit numbers.
   info.bytes_per_sequence = group.stacked_width() * 2 * ((profile.centred ? 2 : 0) + group.correction.rank);
   return info;
@@ -51,10 +68,23 @@ StatusOr<const ProfileGroup*> find_group(const foldkv_profile* profile, int32_t 
   return &profile->object->groups[static_cast<size_t>(group)];
 }
 
-StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) {
-  if (side == FOLDKV_KEYS) return &group.keys;
-  if (side == FOLDKV_VALUES) return &group.values;
+StatusOr<const Plan*> find_plan(const foldkv_profile* profile, int32_t plan) {
+  FOLDKV_RETURN_IF_ERROR(require(profile, "profile"));
+  const auto count = static_cast<int32_t>(profile->object->plans.size());
+  if (plan < 0 || plan >= count) {
+    return argument_error("plan", absl::StrCat("is ", plan, ", the profile has ", count, " plans"));
+  }
+  return &profile->object->plans[static_cast<size_t>(plan)];
+}
+
+Status check_side(int32_t side) {
+  if (side == FOLDKV_KEYS || side == FOLDKV_VALUES) return absl::OkStatus();
   return argument_error("side", absl::StrCat("is ", side, ", expected FOLDKV_KEYS (0) or FOLDKV_VALUES (1)"));
+}
+
+StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) {
+  FOLDKV_RETURN_IF_ERROR(check_side(side));
+  return side == FOLDKV_KEYS ? &group.keys : &group.values;
 }
 
 // An array the caller made must hold all of it.
@@ -117,12 +147,24 @@ foldkv_status foldkv_profile_get_info(const foldkv_profile* profile, foldkv_prof
   });
 }
 
-foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t group, foldkv_group_info* info,
-                                       foldkv_error* error) {
+foldkv_status foldkv_profile_get_plan(const foldkv_profile* profile, int32_t plan, foldkv_plan_info* info,
+                                      foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* found, foldkv::abi::find_plan(profile, plan));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
+    foldkv::abi::write_struct(foldkv::abi::plan_info(*profile->object, *found), info);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t plan, int32_t group,
+                                       foldkv_group_info* info, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* chosen, foldkv::abi::find_plan(profile, plan));
     FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
-    foldkv::abi::write_struct(foldkv::abi::group_info(*profile->object, *found), info);
+    foldkv::abi::write_struct(
+        foldkv::abi::group_info(*profile->object, *found, chosen->groups[static_cast<size_t>(group)]), info);
     return absl::OkStatus();
   });
 }
@@ -137,13 +179,16 @@ foldkv_status foldkv_profile_get_layers(const foldkv_profile* profile, int32_t g
   });
 }
 
-foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t group, int32_t side, foldkv_band* bands,
-                                       int32_t capacity, foldkv_error* error) {
+foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t plan, int32_t group, int32_t side,
+                                       foldkv_band* bands, int32_t capacity, foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
-    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
-    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileSide* chosen, foldkv::abi::find_side(*found, side));
-    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(bands, "bands", capacity, chosen->bands.size()));
-    std::transform(chosen->bands.begin(), chosen->bands.end(), bands,
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* chosen, foldkv::abi::find_plan(profile, plan));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::find_group(profile, group).status());
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_side(side));
+    const foldkv::GroupPlan& sides = chosen->groups[static_cast<size_t>(group)];
+    const std::vector<foldkv::Band>& found = side == FOLDKV_KEYS ? sides.keys : sides.values;
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(bands, "bands", capacity, found.size()));
+    std::transform(found.begin(), found.end(), bands,
                    [](const foldkv::Band& band) { return foldkv_band{band.width, band.bits}; });
     return absl::OkStatus();
   });

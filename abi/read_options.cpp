@@ -14,9 +14,19 @@ StatusOr<int64_t> count_or(int32_t value, int64_t fallback, absl::string_view ar
   return value == -1 ? 0 : value;
 }
 
+StatusOr<size_t> read_plan(const char* name, const foldkv_profile* profile) {
+  if (name == nullptr) return 0;
+  if (profile == nullptr) {
+    return argument_error("options.plan", absl::StrCat("is \"", name, "\", expected NULL without a profile"));
+  }
+  const StatusOr<int64_t> found = find_plan(*profile->object, name);
+  if (!found.ok()) return with_argument(found.status(), "options.plan");
+  return static_cast<size_t>(*found);
+}
+
 }  // namespace
 
-StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* source) {
+StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* source, const foldkv_profile* profile) {
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_sequence_options options, read_optional_struct(source, "options"));
   SequencePolicy policy;
   if (options.dtype < 0 || options.dtype > FOLDKV_BF16) {
@@ -34,6 +44,7 @@ StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* so
     return argument_error("options.mean", absl::StrCat("is ", options.mean, ", expected 0 to 2"));
   }
   if (options.mean == FOLDKV_MEAN_PROFILE) policy.mean = MeanSource::kProfile;
+  FOLDKV_ASSIGN_OR_RETURN(policy.plan, read_plan(options.plan, profile));
   return policy;
 }
 

@@ -20,7 +20,7 @@ StatusOr<std::shared_ptr<Sequence>> create_sequence(const foldkv_runtime* runtim
                                                     const foldkv_sequence_options* options) {
   FOLDKV_RETURN_IF_ERROR(require(runtime, "runtime"));
   FOLDKV_RETURN_IF_ERROR(require(model, "model"));
-  FOLDKV_ASSIGN_OR_RETURN(const SequencePolicy policy, read_sequence_options(options));
+  FOLDKV_ASSIGN_OR_RETURN(const SequencePolicy policy, read_sequence_options(options, profile));
   return Sequence::create(runtime->object, model->object, profile == nullptr ? nullptr : profile->object, policy);
 }
 
@@ -36,7 +36,7 @@ StatusOr<Estimate> estimate(const foldkv_runtime* runtime, const foldkv_model* m
       return argument_error(name, absl::StrCat("is ", count, ", expected 0 to ", kLargest));
     }
   }
-  FOLDKV_ASSIGN_OR_RETURN(question.policy, read_sequence_options(options));
+  FOLDKV_ASSIGN_OR_RETURN(question.policy, read_sequence_options(options, profile));
   FOLDKV_ASSIGN_OR_RETURN(question.rules, read_step_options(step_options, "step_options", *model->object));
   return estimate_sequence(*runtime->object, model->object, profile == nullptr ? nullptr : profile->object, question);
 }
@@ -45,7 +45,9 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
   const SequenceStorage& storage = sequence.storage();
   const PreparedProfile& profile = sequence.shared_profile()->data;
   int64_t latent_bytes = 0;
-  for (const PreparedGroup& group : profile.groups) latent_bytes += latent_token_bytes(group.layout);
+  for (const PreparedGroup& group : profile.groups) {
+    latent_bytes += latent_token_bytes(group.layouts[sequence.policy().plan]);
+  }
   int64_t grouped = 0;
   foldkv_sequence_stats stats{};
   for (int64_t layer = 0; layer < sequence.model().layer_count(); ++layer) {

@@ -75,7 +75,7 @@ static void inspect(const foldkv_profile* profile) {
   foldkv_error error = FOLDKV_INIT(foldkv_error);
   foldkv_group_info group = FOLDKV_INIT(foldkv_group_info);
   double variances[LAYERS * P], kept = 0.0, all = 0.0;
-  MUST(foldkv_profile_get_group(profile, 0, &group, &error));
+  MUST(foldkv_profile_get_group(profile, 0, 0, &group, &error));
   MUST(foldkv_profile_get_variances(profile, 0, FOLDKV_KEYS, variances, LAYERS * P, &error));
   for (int i = 0; i < LAYERS * P; ++i) {
     all += variances[i];

@@ -130,8 +130,8 @@ struct AttendShape {
   int64_t query_heads = 0;
   int64_t kv_heads = 0;
   int64_t head_size = 0;
-  int64_t key_latent_width = 0;
-  int64_t value_latent_width = 0;
+  int64_t key_latent_width = 0;    // stored coordinates
+  int64_t value_latent_width = 0;  // likewise
   int64_t correction_rank = 0;
   int64_t rows = 0;         // of all sequences
   int64_t sequences = 0;
@@ -212,8 +212,8 @@ struct CoefficientsRequest {
 // The numbers that the workspace of the latent operations depends on.
 struct LatentShape {
   int64_t stacked_width = 0;
-  int64_t key_latent_width = 0;
-  int64_t value_latent_width = 0;
+  int64_t key_latent_width = 0;    // stored coordinates
+  int64_t value_latent_width = 0;  // likewise
   int64_t sketch_columns = 0;  // 0: no correction
   int64_t tokens = 0;
 };

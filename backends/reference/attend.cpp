@@ -47,8 +47,8 @@ AttendShape shape_of(const AttendRequest& request, const AttendSequence& sequenc
   shape.kv_heads = request.rules.kv_heads;
   shape.head_size = request.rules.head_size;
   if (request.latent.layout != nullptr) {
-    shape.key_latent_width = request.latent.layout->keys.width;
-    shape.value_latent_width = request.latent.layout->values.width;
+    shape.key_latent_width = request.latent.layout->keys.stored_width;
+    shape.value_latent_width = request.latent.layout->values.stored_width;
   }
   shape.total_tokens = sequence.latent.token_count + sequence.exact.token_count;
   return shape;
@@ -63,7 +63,8 @@ void load_latent_tokens(const AttendRequest& request, const AttendSequence& sequ
                                          request.latent.first_row, width, true);
   tokens.latent_count = sequence.latent.token_count;
   tokens.value_latents = arrays.values;
-  tokens.value_latent_width = layout.values.width;
+  tokens.value_latent_width = layout.values.stored_width;
+  tokens.value_basis_stride = layout.values.width;
   tokens.value_basis = request.latent.value_basis;
   if (sequence.latent.value_mean != nullptr) tokens.value_mean = sequence.latent.value_mean + request.latent.first_row;
   for (int64_t t = 0; t < tokens.latent_count; ++t) {
@@ -72,7 +73,7 @@ void load_latent_tokens(const AttendRequest& request, const AttendSequence& sequ
     rebuild_token(slice, sequence.latent.pages, t, arrays.latent, key);
     rotate_heads(rules.rotation, arrays.positions[t], rules.kv_heads, rules.head_size, key);
     read_latent(layout.values, sequence.latent.pages[t / layout.page_tokens], t % layout.page_tokens,
-                arrays.values + t * layout.values.width);
+                arrays.values + t * layout.values.stored_width);
   }
 }
 

@@ -17,7 +17,8 @@ struct VisibleTokens {
   const double* value_latents = nullptr;  // [latent_count][value_latent_width]
   const double* values = nullptr;         // [exact_count][width]
   int64_t value_latent_width = 0;
-  const float* value_basis = nullptr;    // [width][value_latent_width]
+  const float* value_basis = nullptr;    // [width][value_basis_stride], of which value_latent_width columns are used
+  int64_t value_basis_stride = 0;
   const uint16_t* value_mean = nullptr;  // f16 [width]; null: zero
 
   [[nodiscard]] int64_t count() const { return latent_count + exact_count; }

@@ -11,7 +11,7 @@ namespace foldkv::backend::reference {
 Status coefficients(const CoefficientsRequest& request) {
   const int64_t width = request.rows.width();
   const int64_t rank = request.layout->correction_rank;
-  const int64_t latent_width = request.layout->keys.width;
+  const int64_t latent_width = request.layout->keys.stored_width;
   const uint16_t* const basis = request.region.correction_basis;  // [width][rank]
   Scratch scratch(request.workspace);
   const LatentArrays arrays =

@@ -34,7 +34,7 @@ uint32_t read_code(const std::byte* group, int64_t index, int32_t bits) {
 }
 
 void read_latent(const LatentPlane& plane, const std::byte* page, int64_t row, double* latent) {
-  std::fill_n(latent, plane.width, 0.0);
+  std::fill_n(latent, plane.stored_width, 0.0);
   const std::byte* scale_place = page + scales_of(plane, row);
   for (const ScaleGroup& group : plane.scale_groups) {
     uint16_t scale = 0;

@@ -12,10 +12,10 @@ namespace foldkv::backend::reference {
 // Code of coordinate `index` of a scale group that starts at `group`, with its bias; see ScaleGroup.
 [[nodiscard]] uint32_t read_code(const std::byte* group, int64_t index, int32_t bits);
 
-// latent [plane.width]; coordinates that are not stored are zero.
+// latent [plane.stored_width].
 void read_latent(const LatentPlane& plane, const std::byte* page, int64_t row, double* latent);
 
-// Quantizes latent [plane.width] into its page; codes [plane.width] is scratch. Numeric error as quantize_group.
+// Quantizes latent [plane.stored_width] into its page; codes [plane.stored_width] is scratch. Numeric error as quantize_group.
 [[nodiscard]] Status write_latent(const LatentPlane& plane, std::byte* page, int64_t row, const float* latent,
                                   int32_t* codes);
 

@@ -38,7 +38,7 @@ uint16_t* coefficients_of(const LatentLayout& layout, std::byte* const* pages, i
 void rebuild_token(const LatentSlice& slice, std::byte* const* pages, int64_t slot, double* latent, double* row) {
   const LatentPlane& plane = slice.plane();
   read_latent(plane, pages[slot / slice.layout->page_tokens], slot % slice.layout->page_tokens, latent);
-  expand(slice.basis, slice.row_count, plane.width, latent, row);
+  expand(slice.basis, slice.row_count, plane.width, plane.stored_width, latent, row);
   if (slice.mean != nullptr) {
     for (int64_t i = 0; i < slice.row_count; ++i) row[i] += double_from_f16(slice.mean[i]);
   }

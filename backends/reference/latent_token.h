@@ -22,7 +22,7 @@ struct LatentSlice {
 [[nodiscard]] LatentSlice latent_slice(const LatentLayout& layout, const LatentRegion& region, Side side,
                                        const float* basis, int64_t first_row, int64_t row_count, bool corrected);
 
-// row [row_count] = basis latent + mean + correction of the token in `slot`. latent: scratch [plane width].
+// row [row_count] = basis latent + mean + correction of the token in `slot`. latent: scratch [stored width].
 void rebuild_token(const LatentSlice& slice, std::byte* const* pages, int64_t slot, double* latent, double* row);
 
 // f16 numbers of one token: its coefficients on the correction basis.

@@ -8,7 +8,7 @@ namespace foldkv::backend::reference {
 Status rebuild(const RebuildRequest& request) {
   const LatentSlice slice = latent_slice(*request.layout, request.region, request.side, request.basis,
                                          request.first_row, request.row_count, true);
-  const int64_t latent_width = slice.plane().width;
+  const int64_t latent_width = slice.plane().stored_width;
   Scratch scratch(request.workspace);
   const LatentArrays arrays =
       place_latent_arrays({request.row_count, latent_width, latent_width, 0, request.count}, scratch);

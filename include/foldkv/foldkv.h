@@ -274,7 +274,18 @@ typedef struct foldkv_profile_info {
   int64_t calibration_samples;
   char model_name[128];
   char made_by[64];           /* library and version */
+  int32_t plan_count;         /* 1 or more; plan 0 is the default */
+  int32_t reserved;
 } foldkv_profile_info;
+
+/* A plan says with how many bits each latent coordinate is stored. All plans of a profile share its bases. */
+typedef struct foldkv_plan_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  char name[32];
+  int64_t bytes_per_token;      /* codes, scales and correction coefficients of one token in all groups */
+  int64_t full_bytes_per_token; /* 16-bit keys and values of one token in the same layers */
+} foldkv_plan_info;
 
 enum { FOLDKV_KEYS = 0, FOLDKV_VALUES = 1 };
 
@@ -284,12 +295,12 @@ typedef struct foldkv_group_info {
   int32_t key_width;         /* of one layer: kv_heads * head_size */
   int32_t key_latent_width;  /* coordinates in the basis */
   int32_t value_latent_width;
-  int32_t key_band_count;
+  int32_t key_band_count;    /* of the plan asked for */
   int32_t value_band_count;
   int32_t scale_group;       /* coordinates that share a scale */
   int32_t rotated;           /* 1: rotated inside scale groups */
   int32_t correction_rank;
-  int64_t bytes_per_token;   /* codes, scales and correction coefficients of one token */
+  int64_t bytes_per_token;   /* codes, scales and correction coefficients of one token under the plan */
   int64_t bytes_per_sequence;/* mean and correction basis */
 } foldkv_group_info;
 
@@ -300,14 +311,18 @@ typedef struct foldkv_band {
 
 FOLDKV_API foldkv_status foldkv_profile_get_info(const foldkv_profile* profile, foldkv_profile_info* info,
                                                  foldkv_error* error);
-FOLDKV_API foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t group,
+FOLDKV_API foldkv_status foldkv_profile_get_plan(const foldkv_profile* profile, int32_t plan, foldkv_plan_info* info,
+                                                 foldkv_error* error);
+FOLDKV_API foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t plan, int32_t group,
                                                   foldkv_group_info* info, foldkv_error* error);
 /* layers: [layer_count of the group]. */
 FOLDKV_API foldkv_status foldkv_profile_get_layers(const foldkv_profile* profile, int32_t group, int32_t* layers,
                                                    int32_t capacity, foldkv_error* error);
-/* side: FOLDKV_KEYS or FOLDKV_VALUES. bands: [band count of that side]. */
-FOLDKV_API foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t group, int32_t side,
-                                                  foldkv_band* bands, int32_t capacity, foldkv_error* error);
+/* side: FOLDKV_KEYS or FOLDKV_VALUES. bands: [band count of that side under the plan]. Coordinates of the basis
+ * beyond the last band are not stored. */
+FOLDKV_API foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t plan, int32_t group,
+                                                  int32_t side, foldkv_band* bands, int32_t capacity,
+                                                  foldkv_error* error);
 /* Variance along each principal direction in falling order, all layers * key_width of them (before any rotation
  * inside scale groups); the sum is the variance of the calibration rows. */
 FOLDKV_API foldkv_status foldkv_profile_get_variances(const foldkv_profile* profile, int32_t group, int32_t side,
@@ -394,6 +409,7 @@ typedef struct foldkv_sequence_options {
                             are exact. 0: 64; -1: never, generated tokens stay exact. The first run of a
                             sequence has 16 tokens at least, of a prompt too: fewer wait for more */
   int32_t mean;
+  const char* plan;      /* name of one of the profile's plans; NULL: its first. Copied */
 } foldkv_sequence_options;
 
 /* profile NULL: every layer stays exact. options NULL: defaults. */

@@ -213,8 +213,11 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
   [[nodiscard]] Result<foldkv_profile_info> info() const {
     return detail::fill<foldkv_profile_info>(foldkv_profile_get_info, get());
   }
-  [[nodiscard]] Result<foldkv_group_info> group(int32_t index) const {
-    return detail::fill<foldkv_group_info>(foldkv_profile_get_group, get(), index);
+  [[nodiscard]] Result<foldkv_plan_info> plan(int32_t index) const {
+    return detail::fill<foldkv_plan_info>(foldkv_profile_get_plan, get(), index);
+  }
+  [[nodiscard]] Result<foldkv_group_info> group(int32_t index, int32_t plan = 0) const {
+    return detail::fill<foldkv_group_info>(foldkv_profile_get_group, get(), plan, index);
   }
   [[nodiscard]] Result<std::vector<int32_t>> layers(int32_t index) const {
     const auto info = group(index);
@@ -223,12 +226,12 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
       return Outcome::of(foldkv_profile_get_layers, get(), index, out, count);
     });
   }
-  [[nodiscard]] Result<std::vector<foldkv_band>> bands(int32_t index, int32_t side) const {
-    const auto info = group(index);
+  [[nodiscard]] Result<std::vector<foldkv_band>> bands(int32_t index, int32_t side, int32_t plan = 0) const {
+    const auto info = group(index, plan);
     if (!info) return failure(info);
     const int32_t band_count = side == FOLDKV_KEYS ? info->key_band_count : info->value_band_count;
     return list<foldkv_band>(band_count, [&](foldkv_band* out, int32_t count) {
-      return Outcome::of(foldkv_profile_get_bands, get(), index, side, out, count);
+      return Outcome::of(foldkv_profile_get_bands, get(), plan, index, side, out, count);
     });
   }
   [[nodiscard]] Result<std::vector<double>> variances(int32_t index, int32_t side) const {

@@ -18,6 +18,7 @@ uint16_t* halves(const Block& block) { return reinterpret_cast<uint16_t*>(block.
 struct GroupRun {
   Sequence& sequence;
   const PreparedGroup& prepared;
+  const backend::LatentLayout& layout;
   const GroupStorage& storage;
   std::vector<backend::ExactRegion> layers;
   backend::LatentRegion region;
@@ -36,7 +37,8 @@ struct GroupRun {
 GroupRun group_run(Sequence& sequence, int64_t group, const StorageChange& change, std::byte* workspace) {
   const SequenceStorage& storage = sequence.storage();
   const auto index = static_cast<size_t>(group);
-  GroupRun run{sequence, sequence.shared_profile()->data.groups[index], storage.groups()[index], {}, {}};
+  const PreparedGroup& prepared = sequence.shared_profile()->data.groups[index];
+  GroupRun run{sequence, prepared, prepared.layouts[sequence.policy().plan], storage.groups()[index], {}, {}};
   run.first_slot = storage.sink_slots();
   run.first_latent_slot = storage.latent_tokens();
   run.count = change.encoded_tokens;
@@ -59,7 +61,7 @@ Status encode_side(const GroupRun& run, Side side) {
   request.rows = run.rows(side);
   request.mean = side == Side::kKeys ? run.region.key_mean : run.region.value_mean;
   request.basis = numbers(side == Side::kKeys ? run.prepared.key_basis : run.prepared.value_basis);
-  request.layout = &run.prepared.layout;
+  request.layout = &run.layout;
   request.pages = run.region.pages;
   request.first_latent_slot = run.first_latent_slot;
   request.workspace = run.workspace;
@@ -79,7 +81,7 @@ Status fit_correction(const GroupRun& run) {
   const auto residual_sketch = [&](const std::vector<double>& test, int64_t columns, std::vector<double>& sketch) {
     backend::SketchRequest request;
     request.rows = run.rows(Side::kKeys);
-    request.layout = &run.prepared.layout;
+    request.layout = &run.layout;
     request.region = run.region;
     request.region.correction_basis = nullptr;
     request.first_latent_slot = run.first_latent_slot;
@@ -101,7 +103,7 @@ Status correct(const GroupRun& run) {
   if (run.first_run()) FOLDKV_RETURN_IF_ERROR(fit_correction(run));
   backend::CoefficientsRequest request;
   request.rows = run.rows(Side::kKeys);
-  request.layout = &run.prepared.layout;
+  request.layout = &run.layout;
   request.region = run.region;
   request.first_latent_slot = run.first_latent_slot;
   request.basis = numbers(run.prepared.key_basis);
@@ -125,12 +127,14 @@ Status copy_positions(Sequence& sequence, const StorageChange& change) {
 
 }  // namespace
 
-int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, int64_t encoded_tokens) {
+int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
+                         int64_t encoded_tokens) {
   int64_t bytes = 0;
   for (const PreparedGroup& group : profile.groups) {
     const int64_t columns = correction_columns(group.correction, group.stacked_width());
-    bytes = std::max(bytes, backend.latent_workspace({group.stacked_width(), group.layout.keys.width,
-                                                      group.layout.values.width, columns, encoded_tokens}));
+    const backend::LatentLayout& layout = group.layouts[plan];
+    bytes = std::max(bytes, backend.latent_workspace({group.stacked_width(), layout.keys.stored_width,
+                                                      layout.values.stored_width, columns, encoded_tokens}));
   }
   return bytes;
 }

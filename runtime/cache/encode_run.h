@@ -9,8 +9,8 @@
 // same StorageChange; nothing counts until the sequence publishes it.
 namespace foldkv {
 
-// Of the backend's latent operations for a run of that many tokens of this profile.
-[[nodiscard]] int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile,
+// Of the backend's latent operations for a run of that many tokens of this profile under one of its plans.
+[[nodiscard]] int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
                                        int64_t encoded_tokens);
 
 // Writes latents, means, correction and positions of the encoded run to unpublished slots. Numeric error when

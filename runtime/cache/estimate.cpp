@@ -44,13 +44,13 @@ class CountedLife {
     needs.sequences = 1;
     needs.total_tokens = storage_.token_count() + change.new_tokens;
     if (change.encoded_tokens > 0) {
-      needs.commit_bytes = encode_workspace(runtime_.backend(), profile_, change.encoded_tokens);
+      needs.commit_bytes = encode_workspace(runtime_.backend(), profile_, question_.policy.plan, change.encoded_tokens);
     }
     if (product_rows_ != needs.rows) {
       FOLDKV_ASSIGN_OR_RETURN(products_, make_products(runtime_, *model_.model, needs));
       product_rows_ = needs.rows;
     }
-    return plan_scratch(runtime_, model_, {&profile_}, products_, needs).bytes;
+    return plan_scratch(runtime_, model_, {{&profile_, question_.policy.plan}}, products_, needs).bytes;
   }
 
   const Runtime& runtime_;

@@ -78,7 +78,6 @@ Status copy_mean(backend::Backend& backend, const Block& block, const std::vecto
 }
 
 Status allocate_group(Allocator& allocator, const ProfileGroup& source, PreparedGroup& group) {
-  group.layout = latent_layout(source.latent_format());
   group.layers = source.layers;
   group.key_width = source.key_width;
   group.correction = source.correction;
@@ -140,7 +139,11 @@ StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const 
   prepared.groups.resize(prepared.profile->groups.size());
   for (size_t index = 0; index < prepared.groups.size(); ++index) {
     PreparedGroup& group = prepared.groups[index];
-    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, prepared.profile->groups[index], group));
+    const ProfileGroup& source = prepared.profile->groups[index];
+    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, source, group));
+    for (const Plan& plan : prepared.profile->plans) {
+      group.layouts.push_back(latent_layout(latent_format(source, plan.groups[index])));
+    }
     for (size_t place = 0; place < group.layers.size(); ++place) {
       prepared.place_of_layer[static_cast<size_t>(group.layers[place])] = {static_cast<int32_t>(index),
                                                                            static_cast<int32_t>(place)};

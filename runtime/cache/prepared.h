@@ -31,7 +31,7 @@ struct PreparedModel {
 [[nodiscard]] Status fill_prepared_model(backend::Backend& backend, PreparedModel& prepared);
 
 struct PreparedGroup {
-  backend::LatentLayout layout;
+  std::vector<backend::LatentLayout> layouts;  // of the profile's plans
   std::vector<int32_t> layers;
   int64_t key_width = 0;  // of one layer
   CorrectionRules correction;

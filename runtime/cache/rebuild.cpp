@@ -46,8 +46,9 @@ StatusOr<Scratch> allocate_scratch(const Sequence& sequence, const RebuildQuesti
   const GroupPlace place = sequence.shared_profile()->data.place_of_layer[static_cast<size_t>(question.layer)];
   if (place.group < 0) return scratch;
   const PreparedGroup& group = sequence.shared_profile()->data.groups[static_cast<size_t>(place.group)];
+  const backend::LatentLayout& layout = group.layouts[sequence.policy().plan];
   const int64_t workspace = sequence.runtime().backend().latent_workspace(
-      {group.stacked_width(), group.layout.keys.width, group.layout.values.width, 0, tokens});
+      {group.stacked_width(), layout.keys.stored_width, layout.values.stored_width, 0, tokens});
   FOLDKV_ASSIGN_OR_RETURN(scratch.workspace, Block::allocate(arena, Role::kScratch, workspace));
   return scratch;
 }

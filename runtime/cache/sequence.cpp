@@ -8,11 +8,12 @@
 namespace foldkv {
 namespace {
 
-Status check_kernels(const backend::Backend& backend, const PreparedModel& model, const PreparedProfile& profile) {
+Status check_kernels(const backend::Backend& backend, const PreparedModel& model, const PreparedProfile& profile,
+                     size_t plan) {
   for (size_t layer = 0; layer < model.layers.size(); ++layer) {
     const GroupPlace place = profile.place_of_layer[layer];
     const backend::LatentLayout* layout =
-        place.group < 0 ? nullptr : &profile.groups[static_cast<size_t>(place.group)].layout;
+        place.group < 0 ? nullptr : &profile.groups[static_cast<size_t>(place.group)].layouts[plan];
     const Status status = backend.check_attention(model.layers[layer].rules, layout);
     if (!status.ok()) return with_argument(status, absl::StrCat("layers[", layer, "]"));
   }
@@ -29,7 +30,7 @@ StatusOr<std::shared_ptr<Sequence>> Sequence::create(std::shared_ptr<Runtime> ru
   FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedModel> shared_model, runtime->share_model(model));
   FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedProfile> shared_profile,
                           runtime->share_profile(*model, profile));
-  FOLDKV_RETURN_IF_ERROR(check_kernels(runtime->backend(), shared_model->data, shared_profile->data));
+  FOLDKV_RETURN_IF_ERROR(check_kernels(runtime->backend(), shared_model->data, shared_profile->data, policy.plan));
   model->freeze();
   return std::shared_ptr<Sequence>(
       new Sequence(std::move(runtime), std::move(shared_model), std::move(shared_profile), policy));
@@ -68,7 +69,7 @@ Status Sequence::encode_now(const StorageChange& change) {
     arena.give_back();
   };
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
-  const int64_t bytes = encode_workspace(runtime_->backend(), profile_->data, change.encoded_tokens);
+  const int64_t bytes = encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens);
   FOLDKV_ASSIGN_OR_RETURN(const Block workspace, Block::allocate(arena, Role::kScratch, bytes));
   FOLDKV_RETURN_IF_ERROR(encode_run(*this, change, workspace.data()));
   std::vector<int32_t> moved(moved_tokens(*this, change));
@@ -156,8 +157,8 @@ backend::LatentLayer Sequence::latent_layer(int64_t layer) const {
   const auto slice = [&](const Block& basis, const backend::LatentPlane& plane) {
     return reinterpret_cast<const float*>(basis.data()) + first_row * plane.width;
   };
-  return {&group.layout, slice(group.key_basis, group.layout.keys), slice(group.value_basis, group.layout.values),
-          first_row};
+  const backend::LatentLayout& layout = group.layouts[policy_.plan];
+  return {&layout, slice(group.key_basis, layout.keys), slice(group.value_basis, layout.values), first_row};
 }
 
 Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,

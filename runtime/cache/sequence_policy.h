@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -17,6 +18,7 @@ struct SequencePolicy {
   int64_t recent_tokens = 64;
   std::optional<int64_t> fold_tokens = 64;  // nullopt: generated tokens stay exact
   MeanSource mean = MeanSource::kSequence;
+  size_t plan = 0;  // of the profile
 };
 
 // A first run shorter than this gives no useful mean of its own: it stays exact until more has come.

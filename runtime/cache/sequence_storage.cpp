@@ -22,7 +22,8 @@ SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& prof
     set_of_layer_.push_back(static_cast<int32_t>(set - sets_.begin()));
   }
   for (const PreparedGroup& group : profile.groups) {
-    groups_.push_back({PageList(Role::kLatent, group.layout.page_tokens, group.layout.page_bytes), {}, {}, {}});
+    const backend::LatentLayout& layout = group.layouts[policy.plan];
+    groups_.push_back({PageList(Role::kLatent, layout.page_tokens, layout.page_bytes), {}, {}, {}});
     group_widths_.push_back(group.stacked_width());
     group_ranks_.push_back(group.correction.rank);
   }

@@ -133,15 +133,16 @@ Status Step::reserve_scratch() {
   needs.projected_output = rules_.projected_output;
   needs.rows = rows_;
   needs.sequences = std::ssize(feeds_);
-  std::vector<const PreparedProfile*> profiles;
+  std::vector<PlannedProfile> profiles;
   for (size_t index = 0; index < feeds_.size(); ++index) {
     const Sequence& sequence = *feeds_[index].sequence;
-    const PreparedProfile& profile = sequence.shared_profile()->data;
-    if (std::find(profiles.begin(), profiles.end(), &profile) == profiles.end()) profiles.push_back(&profile);
+    const PlannedProfile planned = {&sequence.shared_profile()->data, sequence.policy().plan};
+    if (std::find(profiles.begin(), profiles.end(), planned) == profiles.end()) profiles.push_back(planned);
     needs.total_tokens += sequence.storage().token_count() + feeds_[index].token_count;
     if (parts_[index].change.encoded_tokens == 0) continue;
-    needs.commit_bytes = std::max(
-        needs.commit_bytes, encode_workspace(runtime_->backend(), profile, parts_[index].change.encoded_tokens));
+    needs.commit_bytes =
+        std::max(needs.commit_bytes, encode_workspace(runtime_->backend(), *planned.profile, planned.plan,
+                                                      parts_[index].change.encoded_tokens));
   }
   FOLDKV_ASSIGN_OR_RETURN(products_, make_products(*runtime_, model(), needs));
   plan_ = plan_scratch(*runtime_, feeds_.front().sequence->shared_model()->data, profiles, products_, needs);

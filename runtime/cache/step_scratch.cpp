@@ -24,9 +24,9 @@ Widths widest(const PreparedModel& model) {
 }
 
 int64_t attend_bytes(const Runtime& runtime, const PreparedModel& model,
-                     const std::vector<const PreparedProfile*>& profiles, const ScratchNeeds& needs) {
+                     const std::vector<PlannedProfile>& profiles, const ScratchNeeds& needs) {
   int64_t bytes = 0;
-  for (const PreparedProfile* profile : profiles) {
+  for (const auto& [profile, plan] : profiles) {
     for (size_t layer = 0; layer < model.layers.size(); ++layer) {
       const backend::AttentionRules& rules = model.layers[layer].rules;
       backend::AttendShape shape;
@@ -35,9 +35,9 @@ int64_t attend_bytes(const Runtime& runtime, const PreparedModel& model,
       shape.head_size = rules.head_size;
       const GroupPlace place = profile->place_of_layer[layer];
       if (place.group >= 0) {
-        const backend::LatentLayout& layout = profile->groups[static_cast<size_t>(place.group)].layout;
-        shape.key_latent_width = layout.keys.width;
-        shape.value_latent_width = layout.values.width;
+        const backend::LatentLayout& layout = profile->groups[static_cast<size_t>(place.group)].layouts[plan];
+        shape.key_latent_width = layout.keys.stored_width;
+        shape.value_latent_width = layout.values.stored_width;
         shape.correction_rank = layout.correction_rank;
       }
       shape.rows = std::min(needs.rows, kRowBlock);
@@ -96,7 +96,7 @@ StatusOr<ProductSet> make_products(const Runtime& runtime, const Model& model, c
 }
 
 ScratchPlan plan_scratch(const Runtime& runtime, const PreparedModel& model,
-                         const std::vector<const PreparedProfile*>& profiles, const ProductSet& products,
+                         const std::vector<PlannedProfile>& profiles, const ProductSet& products,
                          const ScratchNeeds& needs) {
   ScratchPlan plan;
   plan.block_rows = std::min(needs.rows, kRowBlock);

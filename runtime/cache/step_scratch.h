@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -55,9 +56,17 @@ class ProductSet {
 // Makes the products (none without hidden input or projected output).
 [[nodiscard]] StatusOr<ProductSet> make_products(const Runtime& runtime, const Model& model, const ScratchNeeds& needs);
 
+// A profile under one of its plans.
+struct PlannedProfile {
+  const PreparedProfile* profile = nullptr;
+  size_t plan = 0;
+
+  bool operator==(const PlannedProfile&) const = default;
+};
+
 // profiles: those of the step's sequences.
 [[nodiscard]] ScratchPlan plan_scratch(const Runtime& runtime, const PreparedModel& model,
-                                       const std::vector<const PreparedProfile*>& profiles, const ProductSet& products,
+                                       const std::vector<PlannedProfile>& profiles, const ProductSet& products,
                                        const ScratchNeeds& needs);
 
 }  // namespace foldkv

@@ -12,6 +12,7 @@
 #include "runtime/calibration/observed_rows.h"
 #include "runtime/calibration/run_tasks.h"
 #include "runtime/calibration/solver.h"
+#include "runtime/profile/limits.h"
 
 namespace foldkv {
 namespace {
@@ -147,6 +148,8 @@ Profile Calibrator::empty_profile(const SolveOptions& options) const {
   profile.calibration_tokens = moments_[0].keys.count();
   profile.calibration_samples = sample_count_;
   profile.made_by = options.made_by;
+  Plan plan;
+  plan.name = kDefaultPlan;
   for (const LayerGroup& layers : groups_) {
     ProfileGroup group;
     group.layers = layers;
@@ -154,8 +157,11 @@ Profile Calibrator::empty_profile(const SolveOptions& options) const {
     group.scale_group = options.scale_group;
     group.rotated = options.rotate;
     if (options.correction.rank > 0) group.correction = options.correction;
+    plan.groups.push_back({bands_of(options, backend::Side::kKeys, group.key_width, group.stacked_width()),
+                           bands_of(options, backend::Side::kValues, group.key_width, group.stacked_width())});
     profile.groups.push_back(std::move(group));
   }
+  profile.plans.push_back(std::move(plan));
   return profile;
 }
 
@@ -167,9 +173,9 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
   run_tasks(task_count, backend_->thread_count(), [&](int64_t task) {
     const auto index = static_cast<size_t>(task / 2);
     const backend::Side side = task % 2 == 0 ? backend::Side::kKeys : backend::Side::kValues;
-    const ProfileGroup& group = profile.groups[index];
+    const GroupPlan& plan = profile.plans[0].groups[index];
     try {
-      const std::vector<Band> bands = bands_of(options, side, group.key_width, group.stacked_width());
+      const std::vector<Band>& bands = side == backend::Side::kKeys ? plan.keys : plan.values;
       const Moments& moments = side == backend::Side::kKeys ? moments_[index].keys : moments_[index].values;
       sides[static_cast<size_t>(task)] = solve_side(*backend_, moments, bands, options);
     } catch (const std::bad_alloc&) {  // must not leave its thread

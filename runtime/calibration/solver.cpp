@@ -39,7 +39,6 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
 StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const std::vector<Band>& bands,
                                  const SolveOptions& options) {
   ProfileSide side;
-  side.bands = bands;
   side.latent_width = width_of(bands);
   FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.covariance(backend, options.centred));
   FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,

@@ -25,26 +25,28 @@ int64_t plane_token_bytes(const backend::LatentPlane& plane) {
 
 }  // namespace
 
-backend::LatentPlane latent_plane(const std::vector<Band>& bands, int64_t scale_group) {
+backend::LatentPlane latent_plane(const std::vector<Band>& bands, int64_t latent_width, int64_t scale_group) {
   backend::LatentPlane plane;
+  int64_t first = 0;
   for (const Band& band : bands) {
     for (int64_t done = 0; done < band.width && band.bits > 0; done += scale_group) {
       const int64_t count = std::min<int64_t>(scale_group, band.width - done);
-      plane.scale_groups.push_back({static_cast<int32_t>(plane.width + done), static_cast<int32_t>(count), band.bits,
+      plane.scale_groups.push_back({static_cast<int32_t>(first + done), static_cast<int32_t>(count), band.bits,
                                     static_cast<int32_t>(plane.code_bytes)});
       plane.code_bytes += divide_up(count * band.bits, 8);
     }
-    plane.width += band.width;
-    if (band.bits > 0) plane.stored_width = plane.width;
+    first += band.width;
+    if (band.bits > 0) plane.stored_width = first;
   }
+  plane.width = latent_width;
   return plane;
 }
 
 backend::LatentLayout latent_layout(const LatentFormat& format) {
   backend::LatentLayout layout;
   layout.page_tokens = kLatentPageTokens;
-  layout.keys = latent_plane(format.key_bands, format.scale_group);
-  layout.values = latent_plane(format.value_bands, format.scale_group);
+  layout.keys = latent_plane(format.key_bands, format.key_latent_width, format.scale_group);
+  layout.values = latent_plane(format.value_bands, format.value_latent_width, format.scale_group);
   layout.correction_rank = format.correction_rank;
   int64_t offset = 0;
   place_plane(layout.keys, layout.page_tokens, offset);

@@ -1,6 +1,7 @@
 #include "runtime/profile/profile.h"
 
 #include <cstddef>
+#include <string>
 
 #include "absl/strings/str_format.h"
 #include "runtime/profile/profile_content.h"
@@ -27,6 +28,21 @@ Status check_group(const ProfileGroup& group, size_t index, const Model& model) 
 }
 
 }  // namespace
+
+LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan) {
+  return {plan.keys,  group.keys.latent_width, plan.values, group.values.latent_width, group.scale_group,
+          group.correction.rank};
+}
+
+StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name) {
+  if (name.empty()) return 0;
+  std::string known;
+  for (size_t index = 0; index < profile.plans.size(); ++index) {
+    if (profile.plans[index].name == name) return static_cast<int64_t>(index);
+    absl::StrAppend(&known, known.empty() ? "" : ", ", profile.plans[index].name);
+  }
+  return argument_error("plan", absl::StrCat("plan: got \"", name, "\", the profile has: ", known));
+}
 
 Status finish_profile(Profile& profile) {
   FOLDKV_RETURN_IF_ERROR(check_content(profile));

@@ -20,7 +20,6 @@ struct ProfileSide {
   std::vector<float> basis;  // [layers * key_width][latent_width], orthonormal columns; rotated when the group says so
   std::vector<float> mean;   // [layers * key_width]; zeros when uncentred
   std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation
-  std::vector<Band> bands;   // widths sum to latent_width
 };
 
 struct ProfileGroup {
@@ -33,9 +32,22 @@ struct ProfileGroup {
   ProfileSide values;
 
   [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }
-  [[nodiscard]] LatentFormat latent_format() const {
-    return {keys.bands, values.bands, scale_group, correction.rank};
-  }
+};
+
+// The bit widths of a layer group's latent coordinates. Coordinates beyond the bands are not stored.
+struct GroupPlan {
+  std::vector<Band> keys;
+  std::vector<Band> values;
+
+  bool operator==(const GroupPlan&) const = default;
+};
+
+// One way to store latents on the profile's bases.
+struct Plan {
+  std::string name;
+  std::vector<GroupPlan> groups;  // of Profile::groups
+
+  bool operator==(const Plan&) const = default;
 };
 
 struct Profile {
@@ -47,8 +59,15 @@ struct Profile {
   int64_t calibration_samples = 0;
   std::string made_by;
   std::vector<ProfileGroup> groups;  // disjoint, in rising order of their first layer
+  std::vector<Plan> plans;           // one or more, of different names; the first is the default
   uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
 };
+
+// How one group's latents are stored under a plan.
+[[nodiscard]] LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan);
+
+// The index of a plan; an empty name: the default. Argument error that lists the names there are.
+[[nodiscard]] StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name);
 
 // Checks the whole content (shapes, bands, finite numbers, disjoint groups, layers in range) and sets the
 // fingerprint. Everything that makes a Profile ends with this.

@@ -49,11 +49,12 @@ Status check_variances(absl::string_view field, const std::vector<double>& varia
   return absl::OkStatus();
 }
 
-Status check_plan(const std::string& field, const std::vector<Band>& bands, int64_t latent_width) {
+Status check_side_plan(const std::string& field, const std::vector<Band>& bands, int64_t latent_width) {
   FOLDKV_RETURN_IF_ERROR(check_bands(field, bands));
-  if (width_of(bands) == latent_width) return absl::OkStatus();
+  if (bands.empty()) return content_error(field, "no bands", "1 or more");
+  if (width_of(bands) <= latent_width) return absl::OkStatus();
   return content_error(field, absl::StrCat("widths that sum to ", width_of(bands)),
-                       absl::StrCat("latent_width, ", latent_width));
+                       absl::StrCat("latent_width, ", latent_width, ", at most"));
 }
 
 Status check_side(const std::string& field, const ProfileSide& side, int64_t stacked_width, bool centred) {
@@ -65,8 +66,7 @@ Status check_side(const std::string& field, const ProfileSide& side, int64_t sta
     return content_error(absl::StrCat(field, ".mean[", shift - side.mean.begin(), "]"), *shift,
                          "0 in a profile that is not centred");
   }
-  FOLDKV_RETURN_IF_ERROR(check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width));
-  return check_plan(absl::StrCat(field, ".bands"), side.bands, side.latent_width);
+  return check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width);
 }
 
 Status check_correction(const std::string& field, const CorrectionRules& rules, int64_t stacked_width) {
@@ -102,20 +102,68 @@ Status check_group(const std::string& field, const ProfileGroup& group, bool cen
   return check_side(absl::StrCat(field, ".values"), group.values, group.stacked_width(), centred);
 }
 
-void add_side(Fingerprint& fingerprint, const ProfileSide& side) {
-  fingerprint.add(side.latent_width).add(std::span<const float>(side.basis)).add(std::span<const float>(side.mean));
-  fingerprint.add(std::span<const double>(side.variances)).add(std::ssize(side.bands));
-  for (const Band& band : side.bands) fingerprint.add(int64_t{band.width}).add(int64_t{band.bits});
+Status check_plan(const std::string& field, const Plan& plan, const Profile& profile) {
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".name"), std::ssize(plan.name), 1, kMaxPlanName));
+  if (plan.groups.size() != profile.groups.size()) {
+    return content_error(absl::StrCat(field, ".groups"), plan.groups.size(), profile.groups.size());
+  }
+  for (size_t index = 0; index < plan.groups.size(); ++index) {
+    const std::string group = absl::StrCat(field, ".groups[", index, "]");
+    FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".keys"), plan.groups[index].keys,
+                                           profile.groups[index].keys.latent_width));
+    FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".values"), plan.groups[index].values,
+                                           profile.groups[index].values.latent_width));
+  }
+  return absl::OkStatus();
 }
 
-void add_group(Fingerprint& fingerprint, const ProfileGroup& group) {
+Status check_plans(const Profile& profile) {
+  FOLDKV_RETURN_IF_ERROR(check_range("plans", std::ssize(profile.plans), 1, kMaxPlans));
+  for (size_t index = 0; index < profile.plans.size(); ++index) {
+    const std::string field = absl::StrCat("plans[", index, "]");
+    FOLDKV_RETURN_IF_ERROR(check_plan(field, profile.plans[index], profile));
+    for (size_t earlier = 0; earlier < index; ++earlier) {
+      if (profile.plans[earlier].name != profile.plans[index].name) continue;
+      return content_error(absl::StrCat(field, ".name"), profile.plans[index].name, "a name that no other plan has");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void add_bands(Fingerprint& fingerprint, const std::vector<Band>& bands) {
+  fingerprint.add(std::ssize(bands));
+  for (const Band& band : bands) fingerprint.add(int64_t{band.width}).add(int64_t{band.bits});
+}
+
+// The bands of the first plan stand with their side, as they did when a profile had but one.
+void add_side(Fingerprint& fingerprint, const ProfileSide& side, const std::vector<Band>& bands) {
+  fingerprint.add(side.latent_width).add(std::span<const float>(side.basis)).add(std::span<const float>(side.mean));
+  fingerprint.add(std::span<const double>(side.variances));
+  add_bands(fingerprint, bands);
+}
+
+void add_group(Fingerprint& fingerprint, const ProfileGroup& group, const GroupPlan& plan) {
   fingerprint.add(std::ssize(group.layers));
   for (int32_t layer : group.layers) fingerprint.add(int64_t{layer});
   fingerprint.add(group.key_width).add(int64_t{group.scale_group}).add(int64_t{group.rotated});
   const CorrectionRules& rules = group.correction;
   fingerprint.add(int64_t{rules.rank}).add(int64_t{rules.oversample}).add(int64_t{rules.iterations}).add(rules.seed);
-  add_side(fingerprint, group.keys);
-  add_side(fingerprint, group.values);
+  add_side(fingerprint, group.keys, plan.keys);
+  add_side(fingerprint, group.values, plan.values);
+}
+
+bool has_only_default_plan(const Profile& profile) {
+  return profile.plans.size() == 1 && profile.plans[0].name == kDefaultPlan;
+}
+
+void add_plans(Fingerprint& fingerprint, const std::vector<Plan>& plans) {
+  for (const Plan& plan : plans) {
+    fingerprint.add(plan.name);
+    for (const GroupPlan& group : plan.groups) {
+      add_bands(fingerprint, group.keys);
+      add_bands(fingerprint, group.values);
+    }
+  }
 }
 
 }  // namespace
@@ -139,7 +187,7 @@ Status check_content(const Profile& profile) {
                            "more than the first layer of the group before");
     }
   }
-  return absl::OkStatus();
+  return check_plans(profile);
 }
 
 uint64_t content_fingerprint(const Profile& profile) {
@@ -148,7 +196,11 @@ uint64_t content_fingerprint(const Profile& profile) {
   fingerprint.add(int64_t{profile.layer_count}).add(int64_t{profile.centred});
   fingerprint.add(profile.calibration_tokens).add(profile.calibration_samples).add(profile.made_by);
   fingerprint.add(std::ssize(profile.groups));
-  for (const ProfileGroup& group : profile.groups) add_group(fingerprint, group);
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    add_group(fingerprint, profile.groups[index], profile.plans[0].groups[index]);
+  }
+  // A profile that version 1 could hold has the fingerprint that it had then.
+  if (!has_only_default_plan(profile)) add_plans(fingerprint, profile.plans);
   return fingerprint.value();
 }
 

@@ -13,13 +13,12 @@
 // The checksum finds damage, not malice: the contents are verified as if there were none.
 namespace foldkv::profile_file {
 
-inline constexpr int32_t kVersion = 1;
+inline constexpr int32_t kVersion = 2;  // 2: several plans, bands may end before the basis
 inline constexpr size_t kAlignment = 8;
 inline constexpr size_t kTrailerBytes = 8;
 inline constexpr size_t kIdentifierOffset = 4;
 inline constexpr size_t kIdentifierBytes = 4;
 // FlatBuffers address at most 2^31 - 1 bytes.
 inline constexpr size_t kMaxBytes = (size_t{1} << 31) - 1;
-inline constexpr char kDefaultPlan[] = "default";
 
 }  // namespace foldkv::profile_file

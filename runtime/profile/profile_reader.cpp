@@ -15,8 +15,8 @@ namespace {
 
 // The deepest path is root, plan, group plan, bands.
 constexpr flatbuffers::uoffset_t kMaxDepth = 8;
-// 7 for each group, of which there are 4096 at most. The bound also ends loops over tables that share a place.
-constexpr flatbuffers::uoffset_t kMaxTables = 1u << 16;
+// 4 for each group and 3 for each group of each plan. The bound also ends loops over tables that share a place.
+constexpr flatbuffers::uoffset_t kMaxTables = 1u << 22;
 
 uint64_t load_little_endian(const uint8_t* bytes) {
   uint64_t value = 0;
@@ -105,17 +105,16 @@ StatusOr<std::vector<Band>> read_bands(const file::Bands& source) {
   return bands;
 }
 
-StatusOr<ProfileSide> read_side(const file::Side& source, const file::Bands& bands) {
+ProfileSide read_side(const file::Side& source) {
   ProfileSide side;
   side.latent_width = source.latent_width();
   side.basis = copy(*source.basis());
   side.mean = copy(*source.mean());
   side.variances = copy(*source.variances());
-  FOLDKV_ASSIGN_OR_RETURN(side.bands, read_bands(bands));
   return side;
 }
 
-StatusOr<ProfileGroup> read_group(const file::Group& source, const file::GroupPlan& plan) {
+ProfileGroup read_group(const file::Group& source) {
   ProfileGroup group;
   group.layers = copy(*source.layers());
   group.key_width = source.key_width();
@@ -124,26 +123,23 @@ StatusOr<ProfileGroup> read_group(const file::Group& source, const file::GroupPl
   if (const file::Correction* rules = source.correction()) {
     group.correction = {rules->rank(), rules->oversample(), rules->iterations(), rules->seed()};
   }
-  FOLDKV_ASSIGN_OR_RETURN(group.keys, read_side(*source.keys(), *plan.keys()));
-  FOLDKV_ASSIGN_OR_RETURN(group.values, read_side(*source.values(), *plan.values()));
+  group.keys = read_side(*source.keys());
+  group.values = read_side(*source.values());
   return group;
 }
 
-StatusOr<const file::Plan*> find_plan(const file::Profile& root) {
-  if (root.plans()->size() != 1 || root.plans()->Get(0)->name()->str() != profile_file::kDefaultPlan) {
-    return corrupt_error(
-        absl::StrCat("got ", root.plans()->size(), " plans, expected one named ", profile_file::kDefaultPlan));
-  }
-  const file::Plan* plan = root.plans()->Get(0);
-  if (plan->groups()->size() != root.groups()->size()) {
-    return corrupt_error(
-        absl::StrCat("the plan is for ", plan->groups()->size(), " groups, the profile has ", root.groups()->size()));
+StatusOr<Plan> read_plan(const file::Plan& source) {
+  Plan plan;
+  plan.name = copy(source.name());
+  for (const file::GroupPlan* group : *source.groups()) {
+    GroupPlan& read = plan.groups.emplace_back();
+    FOLDKV_ASSIGN_OR_RETURN(read.keys, read_bands(*group->keys()));
+    FOLDKV_ASSIGN_OR_RETURN(read.values, read_bands(*group->values()));
   }
   return plan;
 }
 
 StatusOr<Profile> read_content(const file::Profile& root) {
-  FOLDKV_ASSIGN_OR_RETURN(const file::Plan* plan, find_plan(root));
   Profile profile;
   profile.model_fingerprint = root.model()->fingerprint();
   profile.model_name = copy(root.model()->name());
@@ -152,9 +148,9 @@ StatusOr<Profile> read_content(const file::Profile& root) {
   profile.calibration_tokens = root.provenance()->calibration_tokens();
   profile.calibration_samples = root.provenance()->calibration_samples();
   profile.made_by = copy(root.provenance()->made_by());
-  for (flatbuffers::uoffset_t index = 0; index < root.groups()->size(); ++index) {
-    FOLDKV_ASSIGN_OR_RETURN(ProfileGroup group, read_group(*root.groups()->Get(index), *plan->groups()->Get(index)));
-    profile.groups.push_back(std::move(group));
+  for (const file::Group* group : *root.groups()) profile.groups.push_back(read_group(*group));
+  for (const file::Plan* plan : *root.plans()) {
+    FOLDKV_ASSIGN_OR_RETURN(profile.plans.emplace_back(), read_plan(*plan));
   }
   return profile;
 }

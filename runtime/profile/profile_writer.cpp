@@ -3,6 +3,8 @@
 #include <cstddef>
 
 #include "runtime/base/fingerprint.h"
+#include "runtime/profile/bands.h"
+#include "runtime/profile/limits.h"
 #include "runtime/profile/profile_content.h"
 #include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_generated.h"
@@ -24,7 +26,13 @@ size_t estimated_bytes(const Profile& profile) {
     bytes += kTableRoom + group.layers.size() * sizeof(int32_t);
     for (const ProfileSide* side : {&group.keys, &group.values}) {
       bytes += side->basis.size() * sizeof(float) + side->mean.size() * sizeof(float);
-      bytes += side->variances.size() * sizeof(double) + side->bands.size() * sizeof(Band);
+      bytes += side->variances.size() * sizeof(double);
+    }
+  }
+  for (const Plan& plan : profile.plans) {
+    bytes += kTableRoom;
+    for (const GroupPlan& group : plan.groups) {
+      bytes += kTableRoom + (group.keys.size() + group.values.size()) * sizeof(Band);
     }
   }
   return bytes;
@@ -65,16 +73,33 @@ Offset<file::Bands> write_bands(FlatBufferBuilder& builder, const std::vector<Ba
   return file::CreateBands(builder, width_vector, bits_vector);
 }
 
-Offset<file::Plan> write_plan(FlatBufferBuilder& builder, const Profile& profile) {
+Offset<file::Plan> write_plan(FlatBufferBuilder& builder, const Plan& plan) {
   std::vector<Offset<file::GroupPlan>> groups;
-  for (const ProfileGroup& group : profile.groups) {
-    const auto keys = write_bands(builder, group.keys.bands);
-    const auto values = write_bands(builder, group.values.bands);
+  for (const GroupPlan& group : plan.groups) {
+    const auto keys = write_bands(builder, group.keys);
+    const auto values = write_bands(builder, group.values);
     groups.push_back(file::CreateGroupPlan(builder, keys, values));
   }
-  const auto name = builder.CreateString(profile_file::kDefaultPlan);
+  const auto name = builder.CreateString(plan.name);
   const auto group_vector = builder.CreateVector(groups);
   return file::CreatePlan(builder, name, group_vector);
+}
+
+TableVector<file::Plan> write_plans(FlatBufferBuilder& builder, const std::vector<Plan>& source) {
+  std::vector<Offset<file::Plan>> plans;
+  for (const Plan& plan : source) plans.push_back(write_plan(builder, plan));
+  return builder.CreateVector(plans);
+}
+
+// The lowest version that holds the profile, so that libraries which know no later one read all that they can.
+int32_t file_version(const Profile& profile) {
+  if (profile.plans.size() > 1 || profile.plans[0].name != kDefaultPlan) return 2;
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    const ProfileGroup& group = profile.groups[index];
+    const GroupPlan& plan = profile.plans[0].groups[index];
+    if (width_of(plan.keys) < group.keys.latent_width || width_of(plan.values) < group.values.latent_width) return 2;
+  }
+  return 1;
 }
 
 Offset<file::ModelIdentity> write_model(FlatBufferBuilder& builder, const Profile& profile) {
@@ -89,9 +114,8 @@ void write_root(FlatBufferBuilder& builder, const Profile& profile) {
   const auto provenance =
       file::CreateProvenance(builder, made_by, profile.calibration_tokens, profile.calibration_samples);
   const auto groups = write_groups(builder, profile);
-  const auto plan = write_plan(builder, profile);
-  const auto plans = builder.CreateVector(&plan, 1);
-  const auto root = file::CreateProfile(builder, profile_file::kVersion, model, provenance, profile.centred, groups,
+  const auto plans = write_plans(builder, profile.plans);
+  const auto root = file::CreateProfile(builder, file_version(profile), model, provenance, profile.centred, groups,
                                         plans, profile.fingerprint);
   file::FinishProfileBuffer(builder, root);
 }

@@ -29,8 +29,14 @@ TEST_CASE("a profile survives saving and loading, and says what it holds") {
   CHECK(info.model_fingerprint == foldkv_model_fingerprint(api.model));
   CHECK(std::string(info.model_name) == "small");
   CHECK(std::string(info.made_by) == "foldkv 0.1.0");
+  CHECK(info.plan_count == 1);
+  auto plan = sized<foldkv_plan_info>();
+  REQUIRE(foldkv_profile_get_plan(loaded, 0, &plan, nullptr) == FOLDKV_OK);
+  CHECK(std::string(plan.name) == "default");
+  CHECK(plan.bytes_per_token == 2 * (8 + 2));
+  CHECK(plan.full_bytes_per_token == 2 * 2 * 32);
   auto group = sized<foldkv_group_info>();
-  REQUIRE(foldkv_profile_get_group(loaded, 0, &group, nullptr) == FOLDKV_OK);
+  REQUIRE(foldkv_profile_get_group(loaded, 0, 0, &group, nullptr) == FOLDKV_OK);
   CHECK(group.layer_count == 2);
   CHECK(group.key_width == 16);
   CHECK(group.key_latent_width == 16);
@@ -40,7 +46,7 @@ TEST_CASE("a profile survives saving and loading, and says what it holds") {
   REQUIRE(foldkv_profile_get_layers(loaded, 0, layers, 2, nullptr) == FOLDKV_OK);
   CHECK(layers[1] == 1);
   foldkv_band band{};
-  REQUIRE(foldkv_profile_get_bands(loaded, 0, FOLDKV_VALUES, &band, 1, nullptr) == FOLDKV_OK);
+  REQUIRE(foldkv_profile_get_bands(loaded, 0, 0, FOLDKV_VALUES, &band, 1, nullptr) == FOLDKV_OK);
   CHECK(band.width == 16);
   CHECK(band.bits == 4);
   std::vector<double> variances(32);
@@ -55,7 +61,7 @@ TEST_CASE("getters refuse what is not there") {
   auto group = sized<foldkv_group_info>();
   for (int32_t index : {-1, 1}) {
     check_refused(FOLDKV_E_ARGUMENT, "group", [&](foldkv_error* error) {
-      return foldkv_profile_get_group(api.profile, index, &group, error);
+      return foldkv_profile_get_group(api.profile, 0, index, &group, error);
     });
   }
   int32_t layers[2] = {};
@@ -67,8 +73,20 @@ TEST_CASE("getters refuse what is not there") {
   });
   foldkv_band band{};
   check_refused(FOLDKV_E_ARGUMENT, "side", [&](foldkv_error* error) {
-    return foldkv_profile_get_bands(api.profile, 0, 2, &band, 1, error);
+    return foldkv_profile_get_bands(api.profile, 0, 0, 2, &band, 1, error);
   });
+  auto plan = sized<foldkv_plan_info>();
+  for (int32_t index : {-1, 1}) {
+    check_refused(FOLDKV_E_ARGUMENT, "plan", [&](foldkv_error* error) {
+      return foldkv_profile_get_plan(api.profile, index, &plan, error);
+    });
+    check_refused(FOLDKV_E_ARGUMENT, "plan", [&](foldkv_error* error) {
+      return foldkv_profile_get_group(api.profile, index, 0, &group, error);
+    });
+    check_refused(FOLDKV_E_ARGUMENT, "plan", [&](foldkv_error* error) {
+      return foldkv_profile_get_bands(api.profile, index, 0, FOLDKV_KEYS, &band, 1, error);
+    });
+  }
   double variance = 0.0;
   check_refused(FOLDKV_E_ARGUMENT, "capacity", [&](foldkv_error* error) {
     return foldkv_profile_get_variances(api.profile, 0, FOLDKV_KEYS, &variance, -1, error);

@@ -69,11 +69,11 @@ Matrix rebuild_in_double(const GoldenLatent& golden, Quantize quantize) {
   std::vector<double> latent(static_cast<size_t>(golden.latent_width));
   for (int64_t t = 0; t < golden.tokens(); ++t) {
     const Matrix centred = golden.x.row(t) - golden.mean;
-    backend::reference::project(golden.basis.data(), golden.width(), golden.latent_width, centred.data(),
-                                latent.data());
+    backend::reference::project(golden.basis.data(), golden.width(), golden.latent_width, golden.latent_width,
+                                centred.data(), latent.data());
     quantize(latent);
-    backend::reference::expand(golden.basis.data(), golden.width(), golden.latent_width, latent.data(),
-                               result.row(t).data());
+    backend::reference::expand(golden.basis.data(), golden.width(), golden.latent_width, golden.latent_width,
+                               latent.data(), result.row(t).data());
   }
   return result.rowwise() + golden.mean.row(0);
 }

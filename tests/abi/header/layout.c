@@ -116,7 +116,7 @@ FIELD(foldkv_layer_weights, key_bias, 448, 88);
 FIELD(foldkv_layer_weights, value_bias, 536, 88);
 FIELD(foldkv_layer_weights, output_bias, 624, 88);
 
-STRUCT(foldkv_profile_info, 240);
+STRUCT(foldkv_profile_info, 248);
 FIELD(foldkv_profile_info, struct_size, 0, 4);
 FIELD(foldkv_profile_info, layer_count, 4, 4);
 FIELD(foldkv_profile_info, group_count, 8, 4);
@@ -127,6 +127,15 @@ FIELD(foldkv_profile_info, calibration_tokens, 32, 8);
 FIELD(foldkv_profile_info, calibration_samples, 40, 8);
 FIELD(foldkv_profile_info, model_name, 48, 128);
 FIELD(foldkv_profile_info, made_by, 176, 64);
+FIELD(foldkv_profile_info, plan_count, 240, 4);
+FIELD(foldkv_profile_info, reserved, 244, 4);
+
+STRUCT(foldkv_plan_info, 56);
+FIELD(foldkv_plan_info, struct_size, 0, 4);
+FIELD(foldkv_plan_info, reserved, 4, 4);
+FIELD(foldkv_plan_info, name, 8, 32);
+FIELD(foldkv_plan_info, bytes_per_token, 40, 8);
+FIELD(foldkv_plan_info, full_bytes_per_token, 48, 8);
 
 STRUCT(foldkv_group_info, 56);
 FIELD(foldkv_group_info, struct_size, 0, 4);
@@ -175,13 +184,14 @@ FIELD(foldkv_solve_options, correction_iterations, 56, 4);
 FIELD(foldkv_solve_options, reserved, 60, 4);
 FIELD(foldkv_solve_options, seed, 64, 8);
 
-STRUCT(foldkv_sequence_options, 24);
+STRUCT(foldkv_sequence_options, 32);
 FIELD(foldkv_sequence_options, struct_size, 0, 4);
 FIELD(foldkv_sequence_options, dtype, 4, 4);
 FIELD(foldkv_sequence_options, sink_tokens, 8, 4);
 FIELD(foldkv_sequence_options, recent_tokens, 12, 4);
 FIELD(foldkv_sequence_options, fold_tokens, 16, 4);
 FIELD(foldkv_sequence_options, mean, 20, 4);
+FIELD(foldkv_sequence_options, plan, 24, 8);
 
 STRUCT(foldkv_estimate, 32);
 FIELD(foldkv_estimate, struct_size, 0, 4);

@@ -38,7 +38,7 @@ TEST_CASE("field report 51: a window of 8 is the query's own position and the 7 
     std::vector<int32_t> positions(static_cast<size_t>(count));
     std::iota(positions.begin(), positions.end(), 0);
     for (int32_t t = 0; t < count; ++t) values[static_cast<size_t>(t * 20 + t)] = 1.0;
-    const VisibleTokens tokens{0, count, keys.data(), positions.data(), nullptr, values.data(), 0, nullptr, nullptr};
+    const VisibleTokens tokens{0, count, keys.data(), positions.data(), nullptr, values.data(), 0, nullptr, 0, nullptr};
     const int32_t query_position = count - 1;
     const Answer answer = attend_one(rules, tokens, std::vector<double>(20, 1.0), query_position);
     const int32_t seen = std::min(count, 8);
@@ -55,7 +55,7 @@ TEST_CASE("field report 55: no visible key gives zeros and minus infinity") {
   const std::vector<double> keys = {1.0, 2.0};
   const std::vector<double> values = {3.0, 4.0};
   const int32_t position = 7;
-  const VisibleTokens later{0, 1, keys.data(), &position, nullptr, values.data(), 0, nullptr, nullptr};
+  const VisibleTokens later{0, 1, keys.data(), &position, nullptr, values.data(), 0, nullptr, 0, nullptr};
   for (const VisibleTokens& tokens : {VisibleTokens{}, later}) {
     const Answer answer = attend_one(rules, tokens, {1.0, 1.0, 2.0, 2.0}, 6);
     CHECK(answer.context == std::vector<double>(4, 0.0));
@@ -68,7 +68,7 @@ TEST_CASE("field report 21: query heads map to KV heads in blocks") {
   const std::vector<double> keys = {0.5, -0.5, 0.1, 0.2};
   const std::vector<double> values = {1.0, 2.0, 1.0, 2.0};
   const std::vector<int32_t> positions = {0, 1};
-  const VisibleTokens tokens{0, 2, keys.data(), positions.data(), nullptr, values.data(), 0, nullptr, nullptr};
+  const VisibleTokens tokens{0, 2, keys.data(), positions.data(), nullptr, values.data(), 0, nullptr, 0, nullptr};
   const Answer answer = attend_one(rules, tokens, {1, 2, 3, 4, 5, 6}, 1);
   for (size_t head = 0; head < 6; ++head) CHECK(answer.context[head] == doctest::Approx(head < 3 ? 1.0 : 2.0));
 }
@@ -78,7 +78,7 @@ TEST_CASE("field reports 48 and 56: the cap comes after the scale, and large sco
   const std::vector<double> keys = {20.0, 400.0, -800.0};
   const std::vector<double> values = {1.0, 10.0, 100.0};
   const std::vector<int32_t> positions = {0, 1, 2};
-  const VisibleTokens tokens{0, 3, keys.data(), positions.data(), nullptr, values.data(), 0, nullptr, nullptr};
+  const VisibleTokens tokens{0, 3, keys.data(), positions.data(), nullptr, values.data(), 0, nullptr, 0, nullptr};
   const Answer answer = attend_one(rules, tokens, {1.0}, 2);
   const double a = std::exp(50.0 * std::tanh(10.0 / 50.0));
   const double b = std::exp(50.0 * std::tanh(200.0 / 50.0));
@@ -98,23 +98,25 @@ TEST_CASE("values summed in latent space equal values expanded one by one") {
   constexpr int64_t kExact = 3;
   constexpr int64_t kWidth = 8;  // 2 heads of 4
   constexpr int64_t kLatentWidth = 5;
+  constexpr int64_t kBasisStride = 7;  // the last two columns are not stored
   AttentionRules rules{4, 2, 4, 0.7, 0.0, 0, {}};
   const auto keys = random.normals<double>((kLatents + kExact) * kWidth);
   const auto query = random.normals<double>(16);
   const auto latents = random.normals<double>(kLatents * kLatentWidth);
   const auto exact_values = random.normals<double>(kExact * kWidth);
-  const auto basis = random.normals<float>(kWidth * kLatentWidth);
+  const auto basis = random.normals<float>(kWidth * kBasisStride);
   const auto mean = test::halves(random.normals<float>(kWidth));
   const std::vector<int32_t> positions = {0, 1, 2, 5, 8, 30, 31, 32, 33};
   const VisibleTokens compressed{kLatents,         kExact,         keys.data(),
                                  positions.data(), latents.data(), exact_values.data(),
-                                 kLatentWidth,     basis.data(),   mean.data()};
+                                 kLatentWidth,     basis.data(),   kBasisStride,
+                                 mean.data()};
   std::vector<double> values;
   for (int64_t t = 0; t < kLatents; ++t) {
     for (int64_t i = 0; i < kWidth; ++i) {
       double value = static_cast<double>(f32_from_f16(mean[static_cast<size_t>(i)]));
       for (int64_t c = 0; c < kLatentWidth; ++c) {
-        value += static_cast<double>(basis[static_cast<size_t>(i * kLatentWidth + c)]) *
+        value += static_cast<double>(basis[static_cast<size_t>(i * kBasisStride + c)]) *
                  latents[static_cast<size_t>(t * kLatentWidth + c)];
       }
       values.push_back(value);
@@ -122,7 +124,7 @@ TEST_CASE("values summed in latent space equal values expanded one by one") {
   }
   values.insert(values.end(), exact_values.begin(), exact_values.end());
   const VisibleTokens plain{0, kLatents + kExact, keys.data(), positions.data(), nullptr, values.data(),
-                            0, nullptr,           nullptr};
+                            0, nullptr,           0,           nullptr};
   for (const int32_t position : {5, 32, 100}) {
     const Answer a = attend_one(rules, compressed, query, position);
     const Answer b = attend_one(rules, plain, query, position);

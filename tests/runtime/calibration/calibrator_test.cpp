@@ -83,8 +83,11 @@ TEST_CASE("a profile says what it was made of") {
     CHECK_FALSE(group.rotated);
     CHECK(group.correction == options.correction);
     CHECK(group.keys.latent_width == kWidth);
-    CHECK(group.values.bands == std::vector<Band>{{4, 4}});
   }
+  REQUIRE(profile.plans.size() == 1);
+  CHECK(profile.plans[0].name == "default");
+  REQUIRE(profile.plans[0].groups.size() == 2);
+  for (const GroupPlan& plan : profile.plans[0].groups) CHECK(plan.values == std::vector<Band>{{4, 4}});
   CHECK(check_profile(profile, fixture.calibrator->model()).ok());
   Profile again = profile;
   CHECK(finish_profile(again).ok());
@@ -230,9 +233,9 @@ TEST_CASE("explicit groups, bands and rotation reach the profile") {
   const Profile profile = fixture.solve(options);
   CHECK(profile.groups[0].layers == LayerGroup{0, 2});
   CHECK(profile.groups[1].layers == LayerGroup{1});
-  CHECK(profile.groups[0].keys.bands == options.key_bands);
-  CHECK(profile.groups[1].keys.bands == std::vector<Band>{{2, 8}, {2, 3}});
-  CHECK(profile.groups[0].values.bands == std::vector<Band>{{4, 4}});
+  CHECK(profile.plans[0].groups[0].keys == options.key_bands);
+  CHECK(profile.plans[0].groups[1].keys == std::vector<Band>{{2, 8}, {2, 3}});
+  CHECK(profile.plans[0].groups[0].values == std::vector<Band>{{4, 4}});
   CHECK(profile.groups[0].rotated);
   CHECK_FALSE(profile.centred);
   CHECK(profile.groups[0].correction == CorrectionRules{});

@@ -58,22 +58,27 @@ TEST_CASE("a repacked file is read: the tests below change one thing only") {
 }
 
 TEST_CASE("versions") {
-  CHECK(read_with([](file::ProfileT& root) { root.version = 2; }).code() == absl::StatusCode::kOutOfRange);
+  CHECK(read_with([](file::ProfileT& root) { root.version = 3; }).code() == absl::StatusCode::kOutOfRange);
   CHECK(read_with([](file::ProfileT& root) { root.version = 2147483647; }).code() == absl::StatusCode::kOutOfRange);
   check_corrupt("version 0", [](file::ProfileT& root) { root.version = 0; });
   check_corrupt("version -1", [](file::ProfileT& root) { root.version = -1; });
 }
 
 TEST_CASE("plans that do not fit the groups") {
-  check_corrupt("2 plans", [](file::ProfileT& root) {
+  const auto add_plan = [](file::ProfileT& root, const char* name) {
     root.plans.push_back(std::make_unique<file::PlanT>(*root.plans[0]));
-    root.plans[1]->name = "other";
-  });
-  check_corrupt("0 plans", [](file::ProfileT& root) { root.plans.clear(); });
-  check_corrupt("named default", [](file::ProfileT& root) { root.plans[0]->name = "Default"; });
-  check_corrupt("plan is for 1", [](file::ProfileT& root) { root.plans[0]->groups.pop_back(); });
+    root.plans[1]->name = name;
+  };
+  check_corrupt("fingerprint", [&](file::ProfileT& root) { add_plan(root, "other"); });
+  check_corrupt("no other plan", [&](file::ProfileT& root) { add_plan(root, "default"); });
+  check_corrupt("plans", [](file::ProfileT& root) { root.plans.clear(); });
+  check_corrupt("name", [](file::ProfileT& root) { root.plans[0]->name.clear(); });
+  check_corrupt("fingerprint", [](file::ProfileT& root) { root.plans[0]->name = "Default"; });
+  check_corrupt("plans[0].groups", [](file::ProfileT& root) { root.plans[0]->groups.pop_back(); });
   check_corrupt("bits of", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->bits.pop_back(); });
-  check_corrupt("bands", [](file::ProfileT& root) { root.plans[0]->groups[1]->values->widths[0] = 3; });
+  check_corrupt("plans[0].groups[1]", [](file::ProfileT& root) {
+    root.plans[0]->groups[1]->values->widths[0] = 3;
+  });
 }
 
 TEST_CASE("contents that contradict themselves") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
+#include "runtime/profile/profile_generated.h"
 #include "runtime/profile/profile_reader.h"
 #include "runtime/profile/profile_writer.h"
 #include "tests/runtime/profile/sample_profile.h"
@@ -39,6 +40,26 @@ TEST_CASE("unnamed and uncentred profiles come back too") {
   REQUIRE(finish_profile(profile).ok());
   const std::vector<uint8_t> bytes = write_profile(profile).value();
   CHECK(test::equal(read_profile(bytes.data(), bytes.size()).value(), profile));
+}
+
+int32_t version_of(const std::vector<uint8_t>& bytes) { return file::GetProfile(bytes.data())->version(); }
+
+TEST_CASE("several plans come back, in a file of version 2; one that covers its bases needs but version 1") {
+  Profile profile = test::sample_profile();
+  CHECK(version_of(write_profile(profile).value()) == 1);
+  profile.plans.push_back(profile.plans[0]);
+  profile.plans[1].name = "small";
+  profile.plans[1].groups[0].keys = {{1, 4}};
+  REQUIRE(finish_profile(profile).ok());
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  CHECK(version_of(bytes) == 2);
+  CHECK(test::equal(read_profile(bytes.data(), bytes.size()).value(), profile));
+  profile.plans.erase(profile.plans.begin());
+  REQUIRE(finish_profile(profile).ok());
+  CHECK(version_of(write_profile(profile).value()) == 2);
+  profile.plans[0].name = "default";
+  REQUIRE(finish_profile(profile).ok());
+  CHECK(version_of(write_profile(profile).value()) == 2);
 }
 
 TEST_CASE("the file names its kind and is whole words") {

@@ -45,7 +45,10 @@ TEST_CASE("every field changes the fingerprint") {
       [](Profile& profile) { profile.calibration_tokens = 1; },
       [](Profile& profile) { profile.calibration_samples = 13; },
       [](Profile& profile) { profile.made_by = "foldkv 0.1.1"; },
-      [](Profile& profile) { profile.groups.pop_back(); },
+      [](Profile& profile) {
+        profile.groups.pop_back();
+        profile.plans[0].groups.pop_back();
+      },
       [](Profile& profile) { profile.groups[1].layers[0] = 4; },
       [](Profile& profile) { profile.groups[0].scale_group = 4; },
       [](Profile& profile) { profile.groups[0].rotated = false; },
@@ -56,9 +59,14 @@ TEST_CASE("every field changes the fingerprint") {
       [](Profile& profile) { profile.groups[0].keys.basis[5] = 0.25f; },
       [](Profile& profile) { profile.groups[0].keys.mean[3] = 901.0f; },
       [](Profile& profile) { profile.groups[0].keys.variances[3] = 0.125; },
-      [](Profile& profile) { profile.groups[0].keys.bands[1].bits = 5; },
+      [](Profile& profile) { profile.plans[0].groups[0].keys[1].bits = 5; },
       [](Profile& profile) {
-        profile.groups[0].values.bands = {{1, 3}, {1, 3}};
+        profile.plans[0].groups[0].values = {{1, 3}, {1, 3}};
+      },
+      [](Profile& profile) { profile.plans[0].name = "small"; },
+      [](Profile& profile) {
+        profile.plans.push_back(profile.plans[0]);
+        profile.plans[1].name = "small";
       },
   };
   const uint64_t unchanged = test::sample_profile().fingerprint;
@@ -146,11 +154,11 @@ TEST_CASE("numbers that are not finite are refused") {
 
 TEST_CASE("bands that do not fit are refused") {
   const auto refused_bands = [](std::vector<Band> bands) {
-    return refused_argument([&](Profile& profile) { profile.groups[0].keys.bands = bands; });
+    return refused_argument([&](Profile& profile) { profile.plans[0].groups[0].keys = bands; });
   };
-  const std::string bands = "groups[0].keys.bands";
+  const std::string bands = "plans[0].groups[0].keys";
   CHECK(refused_bands({}) == bands);
-  CHECK(refused_bands({{2, 4}}) == bands);
+  CHECK(refused_bands({{2, 4}}).empty());
   CHECK(refused_bands({{4, 4}}) == bands);
   CHECK(refused_bands({{3, 4}, {0, 4}}) == bands + "[1].width");
   CHECK(refused_bands({{4, 4}, {-1, 4}}) == bands + "[1].width");
@@ -161,6 +169,32 @@ TEST_CASE("bands that do not fit are refused") {
   CHECK(refused_bands({{1, 4}, {1, 0}, {1, 4}}) == bands + "[2].bits");
   CHECK(refused_bands({{1, 4}, {1, 0}, {1, 0}}).empty());
   CHECK(refused_bands({{2147483647, 4}, {2147483647, 4}}) == bands + "[0].width");
+}
+
+TEST_CASE("plans that do not fit are refused") {
+  CHECK(refused_argument([](Profile& profile) { profile.plans.clear(); }) == "plans");
+  CHECK(refused_argument([](Profile& profile) { profile.plans.resize(257, profile.plans[0]); }) == "plans");
+  CHECK(refused_argument([](Profile& profile) { profile.plans[0].name.clear(); }) == "plans[0].name");
+  CHECK(refused_argument([](Profile& profile) { profile.plans[0].name.assign(32, 'x'); }) == "plans[0].name");
+  CHECK(refused_argument([](Profile& profile) { profile.plans.push_back(profile.plans[0]); }) == "plans[1].name");
+  CHECK(refused_argument([](Profile& profile) { profile.plans[0].groups.pop_back(); }) == "plans[0].groups");
+  CHECK(refused_argument([](Profile& profile) {
+          profile.plans.push_back(profile.plans[0]);
+          profile.plans[1].name = "small";
+          profile.plans[1].groups[1].values = {{3, 4}};
+        }) == "plans[1].groups[1].values");
+}
+
+TEST_CASE("a plan is found by its name, the first without one") {
+  Profile profile = test::sample_profile();
+  profile.plans.push_back(profile.plans[0]);
+  profile.plans[1].name = "small";
+  CHECK(find_plan(profile, "").value() == 0);
+  CHECK(find_plan(profile, "default").value() == 0);
+  CHECK(find_plan(profile, "small").value() == 1);
+  const Status status = find_plan(profile, "tiny").status();
+  CHECK(argument_of(status) == "plan");
+  CHECK(std::string(status.message()).find("default, small") != std::string::npos);
 }
 
 // The words in which a model that differs is refused.

@@ -25,8 +25,8 @@ ProfileGroup wide_group() {
   group.scale_group = 2;
   group.rotated = true;
   group.correction = {1, 2, 3, 0x123456789abcdef0u};
-  group.keys = {3, reflected_basis(4, 3), {1.0f, -2.0f, 0.5f, 900.0f}, {4.0, 2.0, 0.5, 0.25}, {{1, 8}, {1, 4}, {1, 0}}};
-  group.values = {2, reflected_basis(4, 2), {0.25f, 0.0f, -0.125f, 3.0f}, {1.5, 0.75, 0.75, 0.0}, {{2, 3}}};
+  group.keys = {3, reflected_basis(4, 3), {1.0f, -2.0f, 0.5f, 900.0f}, {4.0, 2.0, 0.5, 0.25}};
+  group.values = {2, reflected_basis(4, 2), {0.25f, 0.0f, -0.125f, 3.0f}, {1.5, 0.75, 0.75, 0.0}};
   return group;
 }
 
@@ -35,14 +35,13 @@ ProfileGroup narrow_group() {
   group.layers = {3};
   group.key_width = 2;
   group.scale_group = 128;
-  group.keys = {1, {0.6f, 0.8f}, {0.0f, 1.0f}, {2.0, 1.0}, {{1, 2}}};
-  group.values = {2, {0.0f, 1.0f, 1.0f, 0.0f}, {-1.0f, 1.0f}, {8.0, 0.125}, {{2, 5}}};
+  group.keys = {1, {0.6f, 0.8f}, {0.0f, 1.0f}, {2.0, 1.0}};
+  group.values = {2, {0.0f, 1.0f, 1.0f, 0.0f}, {-1.0f, 1.0f}, {8.0, 0.125}};
   return group;
 }
 
 bool equal(const ProfileSide& a, const ProfileSide& b) {
-  return a.latent_width == b.latent_width && a.basis == b.basis && a.mean == b.mean && a.variances == b.variances &&
-         a.bands == b.bands;
+  return a.latent_width == b.latent_width && a.basis == b.basis && a.mean == b.mean && a.variances == b.variances;
 }
 
 bool equal(const ProfileGroup& a, const ProfileGroup& b) {
@@ -75,6 +74,7 @@ Profile sample_profile() {
   profile.calibration_samples = 12;
   profile.made_by = "foldkv 0.1.0";
   profile.groups = {wide_group(), narrow_group()};
+  profile.plans = {{"default", {{{{1, 8}, {1, 4}, {1, 0}}, {{2, 3}}}, {{{1, 2}}, {{2, 5}}}}}};
   const Status status = finish_profile(profile);
   if (!status.ok()) throw std::logic_error(status.ToString());
   return profile;
@@ -86,7 +86,7 @@ bool equal(const Profile& a, const Profile& b) {
          a.centred == b.centred && a.calibration_tokens == b.calibration_tokens &&
          a.calibration_samples == b.calibration_samples && a.made_by == b.made_by &&
          std::equal(a.groups.begin(), a.groups.end(), b.groups.begin(), b.groups.end(), same_group) &&
-         a.fingerprint == b.fingerprint;
+         a.plans == b.plans && a.fingerprint == b.fingerprint;
 }
 
 }  // namespace foldkv::test
