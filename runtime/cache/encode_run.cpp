@@ -60,7 +60,7 @@ Status encode_side(const GroupRun& run, Side side) {
   backend::EncodeRequest request;
   request.rows = run.rows(side);
   request.mean = side == Side::kKeys ? run.region.key_mean : run.region.value_mean;
-  request.basis = numbers(side == Side::kKeys ? run.prepared.key_basis : run.prepared.value_basis);
+  request.basis = numbers(run.prepared.projection(side));
   request.layout = &run.layout;
   request.pages = run.region.pages;
   request.first_latent_slot = run.first_latent_slot;

@@ -85,6 +85,12 @@ Status allocate_group(Allocator& allocator, const ProfileGroup& source, Prepared
   const auto allocate = [&](int64_t bytes) { return Block::allocate(allocator, Role::kProfile, bytes); };
   FOLDKV_ASSIGN_OR_RETURN(group.key_basis, allocate(width * source.keys.latent_width * 4));
   FOLDKV_ASSIGN_OR_RETURN(group.value_basis, allocate(width * source.values.latent_width * 4));
+  if (!source.keys.projection.empty()) {
+    FOLDKV_ASSIGN_OR_RETURN(group.key_projection, allocate(width * source.keys.latent_width * 4));
+  }
+  if (!source.values.projection.empty()) {
+    FOLDKV_ASSIGN_OR_RETURN(group.value_projection, allocate(width * source.values.latent_width * 4));
+  }
   FOLDKV_ASSIGN_OR_RETURN(group.key_mean, allocate(width * 2));
   FOLDKV_ASSIGN_OR_RETURN(group.value_mean, allocate(width * 2));
   return absl::OkStatus();
@@ -160,6 +166,14 @@ Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepare
         copy_numbers(backend, group.key_basis.data(), std::span<const float>(source.keys.basis)));
     FOLDKV_RETURN_IF_ERROR(
         copy_numbers(backend, group.value_basis.data(), std::span<const float>(source.values.basis)));
+    if (group.key_projection) {
+      FOLDKV_RETURN_IF_ERROR(
+          copy_numbers(backend, group.key_projection.data(), std::span<const float>(source.keys.projection)));
+    }
+    if (group.value_projection) {
+      FOLDKV_RETURN_IF_ERROR(
+          copy_numbers(backend, group.value_projection.data(), std::span<const float>(source.values.projection)));
+    }
     FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.key_mean, source.keys.mean));
     FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.value_mean, source.values.mean));
   }

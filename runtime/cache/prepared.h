@@ -36,6 +36,13 @@ struct PreparedGroup {
   int64_t key_width = 0;  // of one layer
   CorrectionRules correction;
   Block key_basis, value_basis;  // f32 [layers * key_width][latent width]
+  Block key_projection, value_projection;  // likewise; empty: the basis
+
+  [[nodiscard]] const Block& projection(backend::Side side) const {
+    const bool keys = side == backend::Side::kKeys;
+    const Block& own = keys ? key_projection : value_projection;
+    return own ? own : keys ? key_basis : value_basis;
+  }
   Block key_mean, value_mean;    // f16 [layers * key_width]
 
   [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }

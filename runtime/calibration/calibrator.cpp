@@ -60,12 +60,8 @@ Calibrator::Calibrator(std::shared_ptr<backend::Backend> backend, std::shared_pt
   moments_.reserve(groups_.size());
   for (const LayerGroup& group : groups_) {
     const int64_t width = stacked_width(*model_, group);
-    moments_.push_back({Moments(width), Moments(width)});
+    moments_.push_back({Moments(width), Moments(width), {}, {}});
   }
-}
-
-Moments& Calibrator::moments(size_t group, backend::Side side) {
-  return side == backend::Side::kKeys ? moments_[group].keys : moments_[group].values;
 }
 
 Status Calibrator::observe(std::span<const TensorView> keys, std::span<const TensorView> values, int64_t first_token) {
@@ -75,10 +71,28 @@ Status Calibrator::observe(std::span<const TensorView> keys, std::span<const Ten
   FOLDKV_RETURN_IF_ERROR(check_observed("keys", keys, *model_, tokens));
   FOLDKV_RETURN_IF_ERROR(check_observed("values", values, *model_, tokens));
   for (size_t group = 0; group < groups_.size(); ++group) {
-    FOLDKV_RETURN_IF_ERROR(add_layers(group, backend::Side::kKeys, keys, first_token));
-    FOLDKV_RETURN_IF_ERROR(add_layers(group, backend::Side::kValues, values, first_token));
+    FOLDKV_RETURN_IF_ERROR(add_layers(groups_[group], moments_[group].keys, keys, first_token));
+    FOLDKV_RETURN_IF_ERROR(add_layers(groups_[group], moments_[group].values, values, first_token));
   }
   if (first_token == 0) ++sample_count_;
+  return absl::OkStatus();
+}
+
+Status Calibrator::observe_gradients(std::span<const TensorView> keys, std::span<const TensorView> values,
+                                     int64_t first_token) {
+  FOLDKV_RETURN_IF_ERROR(failure_);
+  FOLDKV_RETURN_IF_ERROR(check_range("first_token", first_token, 0, kMaxFirstToken));
+  const int64_t tokens = keys.empty() ? 0 : keys[0].row_count;
+  FOLDKV_RETURN_IF_ERROR(check_observed("keys", keys, *model_, tokens));
+  FOLDKV_RETURN_IF_ERROR(check_observed("values", values, *model_, tokens));
+  make_room_for_gradients();
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    for (size_t index = 0; index < groups_[group].size(); ++index) {
+      const LayerGroup alone = {groups_[group][index]};
+      FOLDKV_RETURN_IF_ERROR(add_layers(alone, moments_[group].key_gradients[index], keys, first_token));
+      FOLDKV_RETURN_IF_ERROR(add_layers(alone, moments_[group].value_gradients[index], values, first_token));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -88,13 +102,12 @@ Status Calibrator::add_rows(Moments& moments, const float* rows, int64_t count, 
   return failure_;
 }
 
-Status Calibrator::add_layers(size_t group, backend::Side side, std::span<const TensorView> layers,
+Status Calibrator::add_layers(const LayerGroup& group, Moments& target, std::span<const TensorView> layers,
                               int64_t first_token) {
-  Moments& target = moments(group, side);
   const int64_t tokens = layers[0].row_count;
   for (int64_t first = 0; first < tokens; first += Moments::kBlockRows) {
     const int64_t count = std::min(Moments::kBlockRows, tokens - first);
-    stack_rows(layers, groups_[group], first, count, stacked_.data());
+    stack_rows(layers, group, first, count, stacked_.data());
     FOLDKV_RETURN_IF_ERROR(add_rows(target, stacked_.data(), count, first_token + first));
   }
   return absl::OkStatus();
@@ -114,13 +127,34 @@ Status Calibrator::merge(const Calibrator& other) {
     return mismatch_error(
         absl::StrCat("the calibrators have different skip_tokens: ", skip_tokens_, " and ", other.skip_tokens_));
   }
+  if (other.has_gradients()) make_room_for_gradients();
   for (size_t group = 0; group < groups_.size(); ++group) {
-    failure_ = moments_[group].keys.merge(*backend_, other.moments_[group].keys, scratch_);
-    FOLDKV_RETURN_IF_ERROR(failure_);
-    failure_ = moments_[group].values.merge(*backend_, other.moments_[group].values, scratch_);
+    failure_ = merge_group(moments_[group], other.moments_[group]);
     FOLDKV_RETURN_IF_ERROR(failure_);
   }
   sample_count_ += other.sample_count_;
+  return absl::OkStatus();
+}
+
+bool Calibrator::has_gradients() const { return !moments_[0].key_gradients.empty(); }
+
+void Calibrator::make_room_for_gradients() {
+  if (has_gradients()) return;
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    const Moments none(model_->layer(groups_[group][0]).key_width());
+    moments_[group].key_gradients.assign(groups_[group].size(), none);
+    moments_[group].value_gradients.assign(groups_[group].size(), none);
+  }
+}
+
+Status Calibrator::merge_group(GroupMoments& target, const GroupMoments& other) {
+  FOLDKV_RETURN_IF_ERROR(target.keys.merge(*backend_, other.keys, scratch_));
+  FOLDKV_RETURN_IF_ERROR(target.values.merge(*backend_, other.values, scratch_));
+  for (const backend::Side side : {backend::Side::kKeys, backend::Side::kValues}) {
+    for (size_t index = 0; index < other.gradients(side).size(); ++index) {
+      FOLDKV_RETURN_IF_ERROR(target.gradients(side)[index].merge(*backend_, other.gradients(side)[index], scratch_));
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -135,6 +169,9 @@ Status Calibrator::check_solvable(const SolveOptions& options) const {
                                       " has that many coordinates (layers * key width)"));
     }
     FOLDKV_RETURN_IF_ERROR(check_range("correction_rank", options.correction.rank, 0, width));
+  }
+  if (options.use_metric && !has_gradients()) {
+    return state_error("use_metric needs gradients: observe_gradients was not called");
   }
   return absl::OkStatus();
 }
@@ -165,6 +202,23 @@ Profile Calibrator::empty_profile(const SolveOptions& options) const {
   return profile;
 }
 
+StatusOr<Metric> Calibrator::metric(size_t group, backend::Side side, double floor) const {
+  std::vector<std::vector<double>> blocks;
+  for (const Moments& gradients : moments_[group].gradients(side)) {
+    FOLDKV_ASSIGN_OR_RETURN(Covariance second_moment, gradients.covariance(*backend_, false));
+    blocks.push_back(std::move(second_moment.matrix));
+  }
+  return make_metric(blocks, model_->layer(groups_[group][0]).key_width(), floor);
+}
+
+StatusOr<ProfileSide> Calibrator::solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
+                                                const SolveOptions& options) const {
+  const Moments& rows = moments_[group].rows(side);
+  if (!options.use_metric) return solve_side(*backend_, rows, nullptr, bands, options);
+  FOLDKV_ASSIGN_OR_RETURN(const Metric found, metric(group, side, options.metric_floor));
+  return solve_side(*backend_, rows, &found, bands, options);
+}
+
 StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(check_solvable(options));
   Profile profile = empty_profile(options);
@@ -176,8 +230,7 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
     const GroupPlan& plan = profile.plans[0].groups[index];
     try {
       const std::vector<Band>& bands = side == backend::Side::kKeys ? plan.keys : plan.values;
-      const Moments& moments = side == backend::Side::kKeys ? moments_[index].keys : moments_[index].values;
-      sides[static_cast<size_t>(task)] = solve_side(*backend_, moments, bands, options);
+      sides[static_cast<size_t>(task)] = solve_side_of(index, side, bands, options);
     } catch (const std::bad_alloc&) {  // must not leave its thread
       sides[static_cast<size_t>(task)] = memory_error(absl::StrCat("not enough memory to solve group ", index));
     }

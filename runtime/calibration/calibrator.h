@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
 #include "runtime/calibration/layer_groups.h"
+#include "runtime/calibration/metric.h"
 #include "runtime/calibration/moments.h"
 #include "runtime/calibration/solve_options.h"
 #include "runtime/model/model.h"
@@ -26,7 +27,8 @@ struct CalibratorOptions {
 // Observes keys and values of sample text and solves for a profile.
 //
 // Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, once 8 * (layers * key width)^2 for the widest
-// and blocks of 256 rows, all taken when it is made. While solving, 4 * 8 * (layers * key width)^2 for each thread.
+// and blocks of 256 rows, all taken when it is made;
+// with the first gradients 2 * 8 * (key width)^2 for each layer. While solving, 4 * 8 * (layers * key width)^2 for each thread.
 // Threads: const functions may run at once, others by one thread at a time. Errors: all input is checked before the
 // first row is counted, so an error changes nothing. Only after a failure of the backend the sums are no longer whole;
 // every later call then returns that failure.
@@ -48,26 +50,52 @@ class Calibrator {
   [[nodiscard]] Status observe(std::span<const TensorView> keys, std::span<const TensorView> values,
                                int64_t first_token);
 
+  // What errors of a sample's keys and values cost, for solve with use_metric: gradients of a loss with respect to
+  // cached keys (normed, before rotation) and values of the tokens [first_token, first_token + tokens), shaped as in
+  // observe. Each token's gradient g adds g g^T to the metric of its layer, so that e^T M e is the mean square change of
+  // the loss. With labels drawn from the model's own predictions that is the Fisher metric, and half of it the
+  // divergence that a small error e causes. Tokens below skip_tokens are left out. Errors as in observe.
+  [[nodiscard]] Status observe_gradients(std::span<const TensorView> keys, std::span<const TensorView> values,
+                                         int64_t first_token);
+
   // Adds the rows of other. Mismatch error when the models, groups or skip_tokens differ.
   [[nodiscard]] Status merge(const Calibrator& other);
 
-  // Argument errors of check_solve_options; state error with fewer rows than coordinates.
+  // Argument errors of check_solve_options; state error with fewer rows than coordinates, or when the metric is asked
+  // for and no gradients were observed.
   [[nodiscard]] StatusOr<Profile> solve(const SolveOptions& options) const;
 
  private:
   struct GroupMoments {
     Moments keys;
     Moments values;
+    std::vector<Moments> key_gradients;  // of its layers
+    std::vector<Moments> value_gradients;
+
+    [[nodiscard]] const Moments& rows(backend::Side side) const {
+      return side == backend::Side::kKeys ? keys : values;
+    }
+    [[nodiscard]] std::vector<Moments>& gradients(backend::Side side) {
+      return side == backend::Side::kKeys ? key_gradients : value_gradients;
+    }
+    [[nodiscard]] const std::vector<Moments>& gradients(backend::Side side) const {
+      return side == backend::Side::kKeys ? key_gradients : value_gradients;
+    }
   };
 
   Calibrator(std::shared_ptr<backend::Backend> backend, std::shared_ptr<const Model> model,
              std::vector<LayerGroup> groups, int32_t skip_tokens);
 
-  [[nodiscard]] Moments& moments(size_t group, backend::Side side);
   // Counts rows of a sample that are not skipped; a failure is kept.
   [[nodiscard]] Status add_rows(Moments& moments, const float* rows, int64_t count, int64_t first_token);
-  [[nodiscard]] Status add_layers(size_t group, backend::Side side, std::span<const TensorView> layers,
+  [[nodiscard]] Status add_layers(const LayerGroup& group, Moments& target, std::span<const TensorView> layers,
                                   int64_t first_token);
+  [[nodiscard]] StatusOr<Metric> metric(size_t group, backend::Side side, double floor) const;
+  [[nodiscard]] StatusOr<ProfileSide> solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
+                                                    const SolveOptions& options) const;
+  [[nodiscard]] bool has_gradients() const;
+  void make_room_for_gradients();
+  [[nodiscard]] Status merge_group(GroupMoments& target, const GroupMoments& other);
   [[nodiscard]] Status check_solvable(const SolveOptions& options) const;
   [[nodiscard]] Profile empty_profile(const SolveOptions& options) const;
 

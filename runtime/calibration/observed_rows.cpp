@@ -62,9 +62,4 @@ void stack_rows(std::span<const TensorView> layers, const LayerGroup& group, int
   }
 }
 
-int64_t find_not_finite(std::span<const float> numbers) {
-  const auto found = std::find_if(numbers.begin(), numbers.end(), [](float number) { return !std::isfinite(number); });
-  return found == numbers.end() ? -1 : found - numbers.begin();
-}
-
 }  // namespace foldkv

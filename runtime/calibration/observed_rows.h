@@ -19,7 +19,4 @@ namespace foldkv {
 // rows: [count][layers * key width], written.
 void stack_rows(std::span<const TensorView> layers, const LayerGroup& group, int64_t first, int64_t count, float* rows);
 
-// Index of the first number that is not finite, -1 when all are.
-[[nodiscard]] int64_t find_not_finite(std::span<const float> numbers);
-
 }  // namespace foldkv

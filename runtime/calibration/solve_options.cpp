@@ -10,6 +10,10 @@ Status check_solve_options(const SolveOptions& options) {
   FOLDKV_RETURN_IF_ERROR(check_range("latent_width", options.latent_width, 0, kMaxWidth));
   FOLDKV_RETURN_IF_ERROR(check_range("bits", options.bits, kMinBandBits, kMaxBandBits));
   FOLDKV_RETURN_IF_ERROR(check_range("scale_group", options.scale_group, 1, kMaxWidth));
+  if (!(options.metric_floor > 0.0 && options.metric_floor <= 1.0)) {
+    return argument_error("metric_floor",
+                          absl::StrCat("metric_floor: got ", options.metric_floor, ", expected above 0, up to 1"));
+  }
   FOLDKV_RETURN_IF_ERROR(check_bands("key_bands", options.key_bands));
   FOLDKV_RETURN_IF_ERROR(check_bands("value_bands", options.value_bands));
   FOLDKV_RETURN_IF_ERROR(check_range("made_by", static_cast<int64_t>(options.made_by.size()), 0, kMaxMadeBy));

@@ -7,6 +7,7 @@
 
 #include "runtime/calibration/principal_directions.h"
 #include "runtime/calibration/scale_group_rotation.h"
+#include "runtime/calibration/weigh_by_metric.h"
 #include "runtime/profile/bands.h"
 
 namespace foldkv {
@@ -36,15 +37,24 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
   return bands;
 }
 
-StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const std::vector<Band>& bands,
-                                 const SolveOptions& options) {
+StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
+                                 const std::vector<Band>& bands, const SolveOptions& options) {
   ProfileSide side;
   side.latent_width = width_of(bands);
   FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.covariance(backend, options.centred));
+  if (metric != nullptr) weigh_covariance(*metric, covariance.matrix);
   FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,
                           principal_directions(covariance.matrix, moments.width(), side.latent_width));
   if (options.rotate) rotate_scale_groups(directions.basis, bands, options.scale_group);
-  side.basis = to_f32(directions.basis);
+  if (metric == nullptr) {
+    side.basis = to_f32(directions.basis);
+  } else {
+    const auto times = [&](const std::vector<std::vector<double>>& blocks) {
+      return to_f32(multiply_blocks(blocks, metric->block_width, directions.basis, side.latent_width));
+    };
+    side.basis = times(metric->inverse_roots);
+    side.projection = times(metric->roots);
+  }
   side.mean = to_f32(covariance.mean);
   side.variances = std::move(directions.variances);
   return side;

@@ -17,9 +17,11 @@ namespace foldkv {
 // One side (keys or values) of a layer group.
 struct ProfileSide {
   int64_t latent_width = 0;
-  std::vector<float> basis;  // [layers * key_width][latent_width], orthonormal columns; rotated when the group says so
+  std::vector<float> basis;  // [layers * key_width][latent_width]: rows are rebuilt by it; rotated when the group says so
+  std::vector<float> projection;  // likewise: its transpose makes latents. Empty: the basis, whose columns are orthonormal
   std::vector<float> mean;   // [layers * key_width]; zeros when uncentred
-  std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation
+  std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation; with a
+                                  // projection of its own what the coordinate's error costs when it is not stored
 };
 
 struct ProfileGroup {

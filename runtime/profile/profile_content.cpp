@@ -60,6 +60,10 @@ Status check_side_plan(const std::string& field, const std::vector<Band>& bands,
 Status check_side(const std::string& field, const ProfileSide& side, int64_t stacked_width, bool centred) {
   FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".latent_width"), side.latent_width, 1, stacked_width));
   FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".basis"), side.basis, stacked_width * side.latent_width));
+  if (!side.projection.empty()) {
+    FOLDKV_RETURN_IF_ERROR(
+        check_numbers(absl::StrCat(field, ".projection"), side.projection, stacked_width * side.latent_width));
+  }
   FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".mean"), side.mean, stacked_width));
   const auto shift = std::find_if(side.mean.begin(), side.mean.end(), [](float number) { return number != 0.0f; });
   if (!centred && shift != side.mean.end()) {
@@ -140,6 +144,7 @@ void add_side(Fingerprint& fingerprint, const ProfileSide& side, const std::vect
   fingerprint.add(side.latent_width).add(std::span<const float>(side.basis)).add(std::span<const float>(side.mean));
   fingerprint.add(std::span<const double>(side.variances));
   add_bands(fingerprint, bands);
+  if (!side.projection.empty()) fingerprint.add(std::span<const float>(side.projection));
 }
 
 void add_group(Fingerprint& fingerprint, const ProfileGroup& group, const GroupPlan& plan) {

@@ -70,6 +70,7 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
     for (const file::Side* side : {group->keys(), group->values()}) {
       bytes += uint64_t{side->basis()->size()} * sizeof(float) + uint64_t{side->mean()->size()} * sizeof(float);
       bytes += uint64_t{side->variances()->size()} * sizeof(double);
+      if (side->projection() != nullptr) bytes += uint64_t{side->projection()->size()} * sizeof(float);
     }
   }
   for (const file::Plan* plan : *root.plans()) {
@@ -111,6 +112,7 @@ ProfileSide read_side(const file::Side& source) {
   side.basis = copy(*source.basis());
   side.mean = copy(*source.mean());
   side.variances = copy(*source.variances());
+  if (source.projection() != nullptr) side.projection = copy(*source.projection());
   return side;
 }
 

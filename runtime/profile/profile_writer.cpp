@@ -25,7 +25,7 @@ size_t estimated_bytes(const Profile& profile) {
   for (const ProfileGroup& group : profile.groups) {
     bytes += kTableRoom + group.layers.size() * sizeof(int32_t);
     for (const ProfileSide* side : {&group.keys, &group.values}) {
-      bytes += side->basis.size() * sizeof(float) + side->mean.size() * sizeof(float);
+      bytes += (side->basis.size() + side->projection.size() + side->mean.size()) * sizeof(float);
       bytes += side->variances.size() * sizeof(double);
     }
   }
@@ -42,7 +42,9 @@ Offset<file::Side> write_side(FlatBufferBuilder& builder, const ProfileSide& sid
   const auto basis = builder.CreateVector(side.basis);
   const auto mean = builder.CreateVector(side.mean);
   const auto variances = builder.CreateVector(side.variances);
-  return file::CreateSide(builder, side.latent_width, basis, mean, variances);
+  const auto projection = side.projection.empty() ? Offset<flatbuffers::Vector<float>>()
+                                                  : builder.CreateVector(side.projection);
+  return file::CreateSide(builder, side.latent_width, basis, mean, variances, projection);
 }
 
 Offset<file::Group> write_group(FlatBufferBuilder& builder, const ProfileGroup& group) {
@@ -97,6 +99,7 @@ int32_t file_version(const Profile& profile) {
   for (size_t index = 0; index < profile.groups.size(); ++index) {
     const ProfileGroup& group = profile.groups[index];
     const GroupPlan& plan = profile.plans[0].groups[index];
+    if (!group.keys.projection.empty() || !group.values.projection.empty()) return 2;
     if (width_of(plan.keys) < group.keys.latent_width || width_of(plan.values) < group.values.latent_width) return 2;
   }
   return 1;

@@ -124,6 +124,16 @@ TEST_CASE("too few rows") {
   CHECK(enough->solve({}).ok());
 }
 
+TEST_CASE("a metric without gradients") {
+  const std::shared_ptr<Calibrator> calibrator = toy_calibrator();
+  add_text(*calibrator);
+  SolveOptions options;
+  options.use_metric = true;
+  const Status status = calibrator->solve(options).status();
+  CHECK(status.code() == absl::StatusCode::kFailedPrecondition);
+  CHECK(std::string(status.message()).find("gradients") != std::string::npos);
+}
+
 TEST_CASE("options of solve") {
   const auto argument = [](const SolveOptions& options) {
     return argument_of(refused([&](Calibrator& calibrator) { return calibrator.solve(options).status(); }));

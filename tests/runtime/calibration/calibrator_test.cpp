@@ -148,6 +148,45 @@ TEST_CASE("how a sample is cut into pieces changes no bit") {
   }
 }
 
+TEST_CASE("gradients make a metric, whichever way they are cut, merged and ordered") {
+  const test::SampleText text = sample_text();
+  const test::SampleText gradients = sample_text(200, 7);
+  const auto observe_gradients = [&](Calibrator& calibrator, int64_t first, int64_t count) {
+    CHECK(calibrator
+              .observe_gradients(test::slice(gradients.key_views(), first, count),
+                                 test::slice(gradients.value_views(), first, count), first)
+              .ok());
+  };
+  SolveOptions options;
+  options.use_metric = true;
+  options.latent_width = 8;
+  Fixture whole;
+  whole.add(text);
+  observe_gradients(*whole.calibrator, 0, 200);
+  const Profile profile = whole.solve(options);
+  CHECK(profile.groups[0].keys.projection.size() == profile.groups[0].keys.basis.size());
+  CHECK(profile.groups[0].keys.projection != profile.groups[0].keys.basis);
+  CHECK(profile.groups[0].keys.variances != whole.solve().groups[0].keys.variances);
+
+  Fixture cut;
+  observe_gradients(*cut.calibrator, 0, 70);
+  cut.add(text);
+  observe_gradients(*cut.calibrator, 70, 130);
+  CHECK(cut.solve(options).fingerprint == profile.fingerprint);
+
+  // Merging joins sums in another order: equal but for rounding.
+  Fixture rows_only;
+  rows_only.add(text);
+  Fixture gradients_only;
+  observe_gradients(*gradients_only.calibrator, 0, 200);
+  REQUIRE(rows_only.calibrator->merge(*gradients_only.calibrator).ok());
+  const Profile merged = rows_only.solve(options);
+  for (size_t index = 0; index < profile.groups[0].keys.variances.size(); ++index) {
+    CHECK(merged.groups[0].keys.variances[index] ==
+          doctest::Approx(profile.groups[0].keys.variances[index]).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("every number format, and rows that are apart, are read") {
   const test::SampleText text = sample_text(300);
   const int64_t stride = kWidth + 3;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
+#include "runtime/calibration/weigh_by_metric.h"
 #include "tests/runtime/calibration/sample_text.h"
 #include "tests/runtime/calibration/toy_backend.h"
 #include "tests/support/golden.h"
@@ -23,7 +24,7 @@ ProfileSide solved(const std::vector<float>& rows, int64_t width, const SolveOpt
   Moments moments(width);
   MomentsScratch scratch(width);
   CHECK(moments.observe(backend, rows.data(), static_cast<int64_t>(rows.size()) / width, scratch).ok());
-  return solve_side(backend, moments, bands_of(options, Side::kKeys, width, width), options).value();
+  return solve_side(backend, moments, nullptr, bands_of(options, Side::kKeys, width, width), options).value();
 }
 
 // basis * basis^T [width][width]: equal for bases of one space.
@@ -163,6 +164,70 @@ TEST_CASE("without centring the leading direction is the mean, and no mean is ke
   CHECK(side.basis[kWidth] / side.basis[0] == doctest::Approx(-0.5).epsilon(1e-2));
 }
 
+// e^T M e of the part of a row that the first `kept` coordinates do not hold, mean over rows. Of two layers.
+double mean_cost(const ProfileSide& side, const std::vector<float>& rows, const Metric& metric, int64_t kept) {
+  const auto count = static_cast<int64_t>(rows.size()) / kWidth;
+  double sum = 0.0;
+  for (int64_t row = 0; row < count; ++row) {
+    std::vector<double> error(kWidth);
+    for (int64_t i = 0; i < kWidth; ++i) {
+      error[static_cast<size_t>(i)] = static_cast<double>(rows[static_cast<size_t>(row * kWidth + i)]) -
+                                      static_cast<double>(side.mean[static_cast<size_t>(i)]);
+    }
+    const std::vector<double> centred = error;
+    for (int64_t k = 0; k < kept; ++k) {
+      double latent = 0.0;
+      for (int64_t i = 0; i < kWidth; ++i) {
+        latent += static_cast<double>(side.projection[static_cast<size_t>(i * side.latent_width + k)]) *
+                  centred[static_cast<size_t>(i)];
+      }
+      for (int64_t i = 0; i < kWidth; ++i) {
+        error[static_cast<size_t>(i)] -=
+            latent * static_cast<double>(side.basis[static_cast<size_t>(i * side.latent_width + k)]);
+      }
+    }
+    for (double number : multiply_blocks(metric.roots, kWidth / 2, error, 1)) sum += number * number;
+  }
+  return sum / static_cast<double>(count);
+}
+
+TEST_CASE("with a metric, what is left out costs the variances of its coordinates") {
+  const std::vector<float> rows = test::sample_rows(600, kWidth, 2.0f, 15);
+  const std::vector<float> gradients = test::sample_rows(300, kWidth, 0.0f, 16);
+  test::ToyBackend backend;
+  Moments moments(kWidth);
+  MomentsScratch scratch(kWidth);
+  REQUIRE(moments.observe(backend, rows.data(), 600, scratch).ok());
+  std::vector<std::vector<double>> blocks;
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    std::vector<double> block(kWidth / 2 * kWidth / 2);
+    for (int64_t row = 0; row < 300; ++row) {
+      const float* const g = gradients.data() + row * kWidth + layer * kWidth / 2;
+      for (int64_t i = 0; i < kWidth / 2; ++i) {
+        for (int64_t j = 0; j <= i; ++j) {
+          block[static_cast<size_t>(i * kWidth / 2 + j)] += static_cast<double>(g[i]) * static_cast<double>(g[j]);
+        }
+      }
+    }
+    blocks.push_back(block);
+  }
+  const Metric metric = make_metric(blocks, kWidth / 2, 0.001).value();
+  for (bool rotate : {false, true}) {
+    CAPTURE(rotate);
+    SolveOptions options;
+    options.latent_width = kWidth;
+    options.rotate = rotate;
+    options.scale_group = 4;
+    const ProfileSide side =
+        solve_side(backend, moments, &metric, bands_of(options, Side::kKeys, kWidth, kWidth), options).value();
+    for (int64_t kept : {0, 4, 12, 16}) {
+      double expected = 0.0;
+      for (int64_t k = kept; k < kWidth; ++k) expected += side.variances[static_cast<size_t>(k)];
+      CHECK(mean_cost(side, rows, metric, kept) == doctest::Approx(expected).epsilon(1e-3));
+    }
+  }
+}
+
 TEST_CASE("golden: mean, eigenvalues and rebuilt rows as far as f32 rows and bases go") {
   const nlohmann::json golden = test::read_golden("latent");
   for (const nlohmann::json& one : golden["cases"]) {
@@ -206,6 +271,9 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refused([](SolveOptions& options) {
           options.value_bands = {{4, 4}, {4, 0}, {4, 2}};
         }) == "value_bands[2].bits");
+  for (double bad : {0.0, -1.0, 1.5, std::nan("")}) {
+    CHECK(refused([&](SolveOptions& options) { options.metric_floor = bad; }) == "metric_floor");
+  }
   CHECK(refused([](SolveOptions& options) { options.correction.rank = -1; }) == "correction_rank");
   CHECK(refused([](SolveOptions& options) { options.correction.oversample = -1; }) == "correction_oversample");
   CHECK(refused([](SolveOptions& options) { options.correction.iterations = 17; }) == "correction_iterations");
