@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "backends/cpu/attend.h"
+#include "backends/interface/trellis.h"
 
 namespace foldkv::backend::cpu {
 namespace {
@@ -43,7 +44,12 @@ Status check_rules(const AttentionRules& rules) {
 Status check_plane(const LatentPlane& plane, absl::string_view name) {
   int64_t coordinate = 0;
   for (const ScaleGroup& group : plane.scale_groups) {
-    if (group.bits < kFewestBits || group.bits > kMostBits) {
+    if (group.code == Code::kTrellis && find_trellis_rate(group.bits, group.step) == nullptr) {
+      return with_argument(unsupported_error(absl::StrCat("the cpu backend has no ", name, " with a trellis of ",
+                                                          group.bits, " bits for ", group.step, " coordinates")),
+                           "bits");
+    }
+    if (group.code == Code::kUniform && (group.bits < kFewestBits || group.bits > kMostBits)) {
       return with_argument(unsupported_error(absl::StrCat("the cpu backend has no ", name, " of ", group.bits,
                                                           " bits, only of ", kFewestBits, " to ", kMostBits)),
                            "bits");

@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <span>
+#include <vector>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/latents.h"
 #include "backends/cpu/region.h"
 #include "backends/cpu/stacked_rows.h"
+#include "backends/cpu/trellis.h"
 #include "backends/cpu/workspace.h"
 
 namespace foldkv::backend::cpu {
@@ -27,9 +31,11 @@ struct Shared {
 struct Scratch {
   float* rows = nullptr;     // [64][stacked width], centred
   float* latents = nullptr;  // [64][padded latent width]
+  TrellisScratch trellis;
 
-  static Scratch take(Workspace& workspace, int64_t stacked_width, int64_t latent_width) {
+  static Scratch take(Workspace& workspace, int64_t stacked_width, int64_t latent_width, int64_t trellis_width) {
     Scratch scratch;
+    scratch.trellis = TrellisScratch::take(workspace, trellis_width);
     scratch.rows = workspace.take<float>(kTile * stacked_width);
     scratch.latents = workspace.take<float>(kTile * round_up(latent_width, kWidthPadding));
     return scratch;
@@ -79,21 +85,42 @@ void project(const Context& context, int64_t tokens, const Scratch& scratch) {
   context.engine.kernels.matrix_product(product);
 }
 
-// False: a latent or a scale is out of range.
-bool quantize_token(const Context& context, const float* latents, int64_t slot) {
+TokenBytes token_bytes(const Context& context, int64_t slot) {
   const LatentLayout& layout = *context.request.layout;
   std::byte* page = latent_page(context.request.pages, layout, slot);
   const int64_t row = slot % layout.page_tokens;
-  auto* codes = reinterpret_cast<uint8_t*>(page + context.plane.codes_offset + row * context.plane.code_bytes);
-  auto* scales = reinterpret_cast<uint16_t*>(page + context.plane.scales_offset) +
-                 row * std::ssize(context.plane.scale_groups);
-  for (const ScaleGroup& group : context.plane.scale_groups) {
-    const uint32_t scale = context.engine.kernels.quantize_group({.latents = latents + group.first,
-                                                                  .count = group.count,
-                                                                  .bits = group.bits,
-                                                                  .codes = codes + group.byte_offset});
-    if (scale == kBadScale) return false;
-    *scales++ = static_cast<uint16_t>(scale);
+  return {reinterpret_cast<uint8_t*>(page + context.plane.codes_offset + row * context.plane.code_bytes),
+          reinterpret_cast<uint8_t*>(page + context.plane.scales_offset + row * context.plane.scale_bytes)};
+}
+
+// False: a latent or a scale is out of range.
+bool quantize_uniform(const Context& context, const ScaleGroup& group, const float* latents, const TokenBytes& bytes) {
+  const uint32_t scale = context.engine.kernels.quantize_group({.latents = latents + group.first,
+                                                                .count = group.count,
+                                                                .bits = group.bits,
+                                                                .codes = bytes.codes + group.byte_offset});
+  if (scale == kBadScale) return false;
+  const auto half = static_cast<uint16_t>(scale);
+  std::memcpy(bytes.scales + group.scale_offset, &half, sizeof half);
+  return true;
+}
+
+// Up to 16 tokens at a time: latents [tokens][stride].
+bool quantize_tokens(const Context& context, const float* latents, int64_t stride, std::span<const TokenBytes> tokens,
+                     const TrellisScratch& scratch) {
+  const std::vector<ScaleGroup>& groups = context.plane.scale_groups;
+  for (size_t index = 0; index < groups.size();) {
+    if (groups[index].code == Code::kTrellis) {
+      const std::span<const ScaleGroup> run = trellis_run(context.plane, index);
+      if (!encode_trellis(context.engine.kernels, run, latents, stride, tokens, scratch)) return false;
+      index += run.size();
+      continue;
+    }
+    for (size_t token = 0; token < tokens.size(); ++token) {
+      const float* row = latents + static_cast<int64_t>(token) * stride;
+      if (!quantize_uniform(context, groups[index], row, tokens[token])) return false;
+    }
+    ++index;
   }
   return true;
 }
@@ -106,8 +133,14 @@ bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Sc
   }
   project(context, tokens, scratch);
   const int64_t stride = round_up(context.plane.stored_width, kWidthPadding);
-  for (int64_t token = 0; token < tokens; ++token) {
-    if (!quantize_token(context, scratch.latents + token * stride, context.request.first_latent_slot + first + token)) {
+  for (int64_t token = 0; token < tokens; token += kTrellisTokens) {
+    const int64_t some = std::min(kTrellisTokens, tokens - token);
+    std::array<TokenBytes, kTrellisTokens> bytes;
+    for (int64_t i = 0; i < some; ++i) {
+      bytes[static_cast<size_t>(i)] = token_bytes(context, context.request.first_latent_slot + first + token + i);
+    }
+    if (!quantize_tokens(context, scratch.latents + token * stride, stride, {bytes.data(), static_cast<size_t>(some)},
+                         scratch.trellis)) {
       return false;
     }
   }
@@ -116,11 +149,13 @@ bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Sc
 
 }  // namespace
 
-int64_t encode_workspace(const Engine& engine, int64_t stacked_width, int64_t latent_width) {
+int64_t encode_workspace(const Engine& engine, int64_t stacked_width, int64_t latent_width, int64_t trellis_width) {
   Workspace workspace(nullptr);
   Shared::take(workspace, stacked_width);
   workspace.take<Scratch>(engine.workers());
-  for (int64_t worker = 0; worker < engine.workers(); ++worker) Scratch::take(workspace, stacked_width, latent_width);
+  for (int64_t worker = 0; worker < engine.workers(); ++worker) {
+    Scratch::take(workspace, stacked_width, latent_width, trellis_width);
+  }
   return workspace.bytes();
 }
 
@@ -131,7 +166,7 @@ Status encode(const Engine& engine, const EncodeRequest& request) {
   const Context context = {engine, request, plane, width, Shared::take(workspace, width)};
   const std::span<Scratch> workers = {workspace.take<Scratch>(engine.workers()),
                                       static_cast<size_t>(engine.workers())};
-  for (Scratch& worker : workers) worker = Scratch::take(workspace, width, plane.stored_width);
+  for (Scratch& worker : workers) worker = Scratch::take(workspace, width, plane.stored_width, plane.trellis_width());
   prepare_shared(context);
   std::atomic<bool> in_range = true;
   engine.threads.run(divide_up(request.rows.count, kTile), [&](int64_t tile, int worker) {

@@ -80,6 +80,31 @@ struct CodeTile {
   const float* scales = nullptr;  // [64]
 };
 
+// Codes of a trellis group, likewise; see backends/interface/trellis.h. The byte before the group's may be read too.
+struct TrellisTile {
+  CodeTile codes;      // bits: of a step
+  int64_t step = 1;    // coordinates of a step
+  bool continues = false;
+  const float* tables = nullptr;  // [step][256], in units of the scale
+};
+
+// A run of trellis groups that share one bit string, for 16 tokens at once.
+inline constexpr int64_t kTrellisTokens = 16;
+struct TrellisGroup {
+  int64_t count = 0;  // coordinates
+  int bits = 0;       // of a step
+  int64_t step = 1;
+  const float* tables = nullptr;  // [step][256], integers
+};
+struct TrellisRun {
+  const TrellisGroup* groups = nullptr;
+  int64_t group_count = 0;
+  const float* numbers = nullptr;  // [coordinates][16], integers
+  float* costs = nullptr;          // scratch [2][256][16]
+  uint8_t* choices = nullptr;      // scratch, for each step [256 >> bits][16]
+  uint8_t* windows = nullptr;      // [steps][16], written: those of the nearest string
+};
+
 // One tile of the running softmax. Scores become weights exp(score - maximum), 0 where a key is not visible.
 struct SoftmaxTile {
   int64_t rows = 0;
@@ -179,6 +204,8 @@ struct Kernels {
   void (*rotate_tile)(const RotationTable& table, const float* cosines, const float* sines, float* head);
   void (*decode_tile)(const CodeTile& tile, uint32_t* scratch, float* latents);  // [count][64]
   void (*decode_rows)(const CodeTile& tile, int64_t live, float* latents, int64_t stride);  // [live][stride]
+  void (*decode_trellis_tile)(const TrellisTile& tile, uint32_t* scratch, float* latents);  // 64 words more of scratch
+  void (*decode_trellis_rows)(const TrellisTile& tile, int64_t live, float* latents, int64_t stride);
   void (*softmax_tile)(const SoftmaxTile& tile);
   void (*merge_row)(const MergeRow& row);
   void (*finish_row)(const FinishRow& row);
@@ -190,6 +217,7 @@ struct Kernels {
   void (*outer_sum)(const OuterSum& outer);
 
   uint32_t (*quantize_group)(const QuantizeGroup& group);
+  void (*trellis_search)(const TrellisRun& run);
 };
 
 // Kernels of an instruction set ("" or "best": the best of this machine), or null when this machine or build has none

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/trellis.h"
+#include "backends/interface/trellis_scale.h"
+
 namespace foldkv::backend::cpu {
 namespace {
 
-// Kernels read whole registers, up to 64 bytes beyond a group's codes.
+// Kernels read whole registers, up to 64 bytes beyond a group's codes, and the byte before those of a trellis group.
 int64_t code_row_bytes(int64_t width) { return round_up(width, 64) + 64; }
 
 const uint8_t* codes_of(const LatentTileRequest& request, int64_t slot) {
@@ -16,18 +19,25 @@ const uint8_t* codes_of(const LatentTileRequest& request, int64_t slot) {
   return reinterpret_cast<const uint8_t*>(page + plane.codes_offset + row * plane.code_bytes);
 }
 
-const uint16_t* scales_of(const LatentTileRequest& request, int64_t slot) {
+const std::byte* scales_of(const LatentTileRequest& request, int64_t slot) {
   const LatentPlane& plane = request.layout.plane(request.side);
   const std::byte* page = latent_page(request.pages, request.layout, slot);
-  const int64_t row = slot % request.layout.page_tokens;
-  return reinterpret_cast<const uint16_t*>(page + plane.scales_offset) + row * std::ssize(plane.scale_groups);
+  return page + plane.scales_offset + slot % request.layout.page_tokens * plane.scale_bytes;
 }
 
 // Scales [64] of one group, zero for absent tokens.
-void gather_scales(const LatentTileRequest& request, int64_t group, float* scales) {
+void gather_scales(const LatentTileRequest& request, const ScaleGroup& group, float* scales) {
+  if (group.code == Code::kTrellis) {
+    std::fill_n(scales, kTile, 0.0f);
+    for (int64_t token = 0; token < request.slots.live; ++token) {
+      const std::byte* place = scales_of(request, request.slots.first + token) + group.scale_offset;
+      scales[token] = trellis_scale(std::to_integer<uint8_t>(*place), group.spread);
+    }
+    return;
+  }
   uint16_t halves[kTile] = {};
   for (int64_t token = 0; token < request.slots.live; ++token) {
-    halves[token] = scales_of(request, request.slots.first + token)[group];
+    std::memcpy(halves + token, scales_of(request, request.slots.first + token) + group.scale_offset, sizeof(uint16_t));
   }
   request.kernels.to_f32(NumberFormat::kF16, halves, kTile, scales);
 }
@@ -47,9 +57,12 @@ CodeTile gather_codes(const LatentTileRequest& request) {
   return {.rows = request.scratch.code_rows, .row_stride = row_bytes};
 }
 
-void choose_group(const LatentTileRequest& request, int64_t index, float* scales, CodeTile& tile) {
-  const ScaleGroup& group = request.layout.plane(request.side).scale_groups[static_cast<size_t>(index)];
-  gather_scales(request, index, scales);
+TrellisTile trellis_tile(const ScaleGroup& group, const CodeTile& codes) {
+  return {.codes = codes, .step = group.step, .continues = group.continues, .tables = trellis_values(group)};
+}
+
+void choose_group(const LatentTileRequest& request, const ScaleGroup& group, float* scales, CodeTile& tile) {
+  gather_scales(request, group, scales);
   tile.byte_offset = group.byte_offset;
   tile.count = group.count;
   tile.bits = group.bits;
@@ -61,29 +74,36 @@ void choose_group(const LatentTileRequest& request, int64_t index, float* scales
 LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
   LatentScratch scratch;
   scratch.code_rows = workspace.take<uint8_t>(kTile * code_row_bytes(width));
-  scratch.code_words = workspace.take<uint32_t>(kTile * round_up(divide_up(width, 4), kWidthPadding));
+  scratch.code_words = workspace.take<uint32_t>(kTile * (1 + round_up(divide_up(width, 4), kWidthPadding)));
   return scratch;
 }
 
 void decode_latents_in_lanes(const LatentTileRequest& request, float* latents) {
   const LatentPlane& plane = request.layout.plane(request.side);
   CodeTile tile = gather_codes(request);
-  for (int64_t index = 0; index < std::ssize(plane.scale_groups); ++index) {
+  for (const ScaleGroup& group : plane.scale_groups) {
     float scales[kTile];
-    choose_group(request, index, scales, tile);
-    const int64_t first = plane.scale_groups[static_cast<size_t>(index)].first;
-    request.kernels.decode_tile(tile, request.scratch.code_words, latents + first * kTile);
+    choose_group(request, group, scales, tile);
+    float* output = latents + group.first * kTile;
+    if (group.code == Code::kTrellis) {
+      request.kernels.decode_trellis_tile(trellis_tile(group, tile), request.scratch.code_words, output);
+    } else {
+      request.kernels.decode_tile(tile, request.scratch.code_words, output);
+    }
   }
 }
 
 void decode_latents_in_rows(const LatentTileRequest& request, float* latents, int64_t stride) {
   const LatentPlane& plane = request.layout.plane(request.side);
   CodeTile tile = gather_codes(request);
-  for (int64_t index = 0; index < std::ssize(plane.scale_groups); ++index) {
+  for (const ScaleGroup& group : plane.scale_groups) {
     float scales[kTile];
-    choose_group(request, index, scales, tile);
-    const int64_t first = plane.scale_groups[static_cast<size_t>(index)].first;
-    request.kernels.decode_rows(tile, request.slots.live, latents + first, stride);
+    choose_group(request, group, scales, tile);
+    if (group.code == Code::kTrellis) {
+      request.kernels.decode_trellis_rows(trellis_tile(group, tile), request.slots.live, latents + group.first, stride);
+    } else {
+      request.kernels.decode_rows(tile, request.slots.live, latents + group.first, stride);
+    }
   }
   for (int64_t token = 0; token < request.slots.live; ++token) {
     std::fill(latents + token * stride + plane.stored_width, latents + (token + 1) * stride, 0.0f);

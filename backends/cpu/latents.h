@@ -18,7 +18,8 @@ void sketch(const Engine& engine, const SketchRequest& request);
 void moments(const Engine& engine, const MomentsRequest& request);
 
 // The bytes of each operation alone.
-[[nodiscard]] int64_t encode_workspace(const Engine& engine, int64_t stacked_width, int64_t latent_width);
+[[nodiscard]] int64_t encode_workspace(const Engine& engine, int64_t stacked_width, int64_t latent_width,
+                                       int64_t trellis_width);
 [[nodiscard]] int64_t rebuild_workspace(const Engine& engine, int64_t latent_width, int64_t correction_rank);
 [[nodiscard]] int64_t sketch_workspace(const Engine& engine, int64_t stacked_width, int64_t latent_width,
                                        int64_t columns);

@@ -28,28 +28,46 @@ struct ExactLayout {
   [[nodiscard]] int64_t page_bytes() const { return 2 * page_tokens * row_bytes(); }
 };
 
+enum class Code : int32_t { kUniform = 0, kTrellis = 1 };
+
 // Adjacent latent coordinates of one token that share one scale.
-// Code of coordinate i: unsigned, bias 2^(bits-1), little-endian bit string: bits [i*bits, (i+1)*bits) counted
+//
+// Uniform: a scale in f16. Code of coordinate i: unsigned, bias 2^(bits-1), little-endian bit string: bits [i*bits, (i+1)*bits) counted
 // from the least significant bit of the byte at byte_offset. Every scale group starts on a byte; the bits that the one
 // before leaves over are zero.
+//
+// Trellis: a scale of one byte, trellis_scale.h; codes as in trellis.h, each step of `step` coordinates adds `bits` bits.
 struct ScaleGroup {
   int32_t first = 0;  // coordinate
   int32_t count = 0;
-  int32_t bits = 0;            // 2 to 8
-  int32_t byte_offset = 0;     // in the token's row of codes
+  int32_t bits = 0;         // uniform: 2 to 8; trellis: of a step
+  int32_t byte_offset = 0;  // in the token's row of codes
+  Code code = Code::kUniform;
+  int32_t step = 1;          // trellis: coordinates of a step
+  bool continues = false;    // trellis: the group before is one too and its bits end with a byte
+  int32_t scale_offset = 0;  // bytes, in the token's row of scales
+  float spread = 1.0f;       // trellis: see trellis_scale.h
 };
 
 // Codes and scales of one side of a latent page.
 //
 //   codes  [page_tokens][code_bytes]            at codes_offset
-//   scales [page_tokens][scale_groups.size()]   f16, at scales_offset
+//   scales [page_tokens][scale_bytes]           at scales_offset
 struct LatentPlane {
   int64_t width = 0;         // coordinates of the basis, stored or not
   int64_t stored_width = 0;  // coordinates with a width of bits above 0; they come first
   int64_t code_bytes = 0;    // of one token
+  int64_t scale_bytes = 0;   // likewise
   std::vector<ScaleGroup> scale_groups;
   int64_t codes_offset = 0;
   int64_t scales_offset = 0;
+
+  // Coordinates of trellis groups.
+  [[nodiscard]] int64_t trellis_width() const {
+    int64_t sum = 0;
+    for (const ScaleGroup& group : scale_groups) sum += group.code == Code::kTrellis ? group.count : 0;
+    return sum;
+  }
 };
 
 // One page of a layer group:  key codes | key scales | value codes | value scales | correction coefficients

@@ -216,6 +216,7 @@ struct LatentShape {
   int64_t value_latent_width = 0;  // likewise
   int64_t sketch_columns = 0;  // 0: no correction
   int64_t tokens = 0;
+  int64_t trellis_width = 0;  // of the side that has more coordinates in trellis groups
 };
 
 // ------------------------------------------------------------------------------------------- calibration

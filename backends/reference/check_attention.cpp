@@ -1,5 +1,6 @@
 #include "backends/reference/check_attention.h"
 
+#include "backends/interface/trellis.h"
 #include "backends/reference/head.h"
 
 namespace foldkv::backend::reference {
@@ -7,7 +8,11 @@ namespace {
 
 Status check_plane(const LatentPlane& plane, absl::string_view side) {
   for (const ScaleGroup& group : plane.scale_groups) {
-    if (group.bits < 2 || group.bits > 8) {
+    if (group.code == Code::kTrellis && find_trellis_rate(group.bits, group.step) == nullptr) {
+      return unsupported_error(
+          absl::StrCat(side, " latents with a trellis of ", group.bits, " bits for ", group.step, " coordinates"));
+    }
+    if (group.code == Code::kUniform && (group.bits < 2 || group.bits > 8)) {
       return unsupported_error(absl::StrCat(side, " latents of ", group.bits, " bits, expected 2 to 8"));
     }
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/reference/quantizer.h"
+#include "backends/reference/trellis.h"
 #include "runtime/base/checked.h"
 
 namespace foldkv::backend::reference {
@@ -17,11 +18,28 @@ void write_code(std::byte* group, int64_t index, int32_t bits, uint32_t code) {
   }
 }
 
-int64_t scales_of(const LatentPlane& plane, int64_t row) {
-  return plane.scales_offset + row * static_cast<int64_t>(plane.scale_groups.size() * sizeof(uint16_t));
+void read_uniform(const ScaleGroup& group, const std::byte* codes, const std::byte* scales, double* latent) {
+  uint16_t scale = 0;
+  std::memcpy(&scale, scales + group.scale_offset, sizeof(scale));
+  const int32_t bias = 1 << (group.bits - 1);
+  for (int32_t i = 0; i < group.count; ++i) {
+    const int32_t code = static_cast<int32_t>(read_code(codes + group.byte_offset, i, group.bits)) - bias;
+    latent[group.first + i] = dequantize(code, scale);
+  }
 }
 
-int64_t codes_of(const LatentPlane& plane, int64_t row) { return plane.codes_offset + row * plane.code_bytes; }
+Status write_uniform(const ScaleGroup& group, const float* latent, int32_t* codes, std::byte* code_row,
+                     std::byte* scale_row) {
+  FOLDKV_ASSIGN_OR_RETURN(const uint16_t scale, quantize_group(latent + group.first, group.count, group.bits, codes));
+  std::memcpy(scale_row + group.scale_offset, &scale, sizeof(scale));
+  std::byte* const bytes = code_row + group.byte_offset;
+  std::fill_n(bytes, divide_up(int64_t{group.count} * group.bits, 8), std::byte{0});
+  const int32_t bias = 1 << (group.bits - 1);
+  for (int32_t i = 0; i < group.count; ++i) {
+    write_code(bytes, i, group.bits, static_cast<uint32_t>(codes[i] + bias));
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -34,32 +52,29 @@ uint32_t read_code(const std::byte* group, int64_t index, int32_t bits) {
 }
 
 void read_latent(const LatentPlane& plane, const std::byte* page, int64_t row, double* latent) {
-  std::fill_n(latent, plane.stored_width, 0.0);
-  const std::byte* scale_place = page + scales_of(plane, row);
+  const std::byte* const codes = page + plane.codes_offset + row * plane.code_bytes;
+  const std::byte* const scales = page + plane.scales_offset + row * plane.scale_bytes;
   for (const ScaleGroup& group : plane.scale_groups) {
-    uint16_t scale = 0;
-    std::memcpy(&scale, scale_place, sizeof(scale));
-    scale_place += sizeof(scale);
-    const std::byte* const codes = page + codes_of(plane, row) + group.byte_offset;
-    const int32_t bias = 1 << (group.bits - 1);
-    for (int32_t i = 0; i < group.count; ++i) {
-      const int32_t code = static_cast<int32_t>(read_code(codes, i, group.bits)) - bias;
-      latent[group.first + i] = dequantize(code, scale);
+    if (group.code == Code::kTrellis) {
+      decode_trellis(group, codes, scales, latent);
+    } else {
+      read_uniform(group, codes, scales, latent);
     }
   }
 }
 
 Status write_latent(const LatentPlane& plane, std::byte* page, int64_t row, const float* latent, int32_t* codes) {
-  std::byte* scale_place = page + scales_of(plane, row);
-  for (const ScaleGroup& group : plane.scale_groups) {
-    FOLDKV_ASSIGN_OR_RETURN(const uint16_t scale, quantize_group(latent + group.first, group.count, group.bits, codes));
-    std::memcpy(scale_place, &scale, sizeof(scale));
-    scale_place += sizeof(scale);
-    std::byte* const bytes = page + codes_of(plane, row) + group.byte_offset;
-    std::fill_n(bytes, divide_up(int64_t{group.count} * group.bits, 8), std::byte{0});
-    const int32_t bias = 1 << (group.bits - 1);
-    for (int32_t i = 0; i < group.count; ++i) {
-      write_code(bytes, i, group.bits, static_cast<uint32_t>(codes[i] + bias));
+  std::byte* const code_row = page + plane.codes_offset + row * plane.code_bytes;
+  std::byte* const scale_row = page + plane.scales_offset + row * plane.scale_bytes;
+  for (size_t index = 0; index < plane.scale_groups.size();) {
+    const ScaleGroup& group = plane.scale_groups[index];
+    if (group.code == Code::kTrellis) {
+      const std::span<const ScaleGroup> run = trellis_run(plane, index);
+      FOLDKV_RETURN_IF_ERROR(encode_trellis(run, latent, code_row, scale_row));
+      index += run.size();
+    } else {
+      FOLDKV_RETURN_IF_ERROR(write_uniform(group, latent, codes, code_row, scale_row));
+      ++index;
     }
   }
   return absl::OkStatus();

@@ -134,7 +134,8 @@ int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile&
     const int64_t columns = correction_columns(group.correction, group.stacked_width());
     const backend::LatentLayout& layout = group.layouts[plan];
     bytes = std::max(bytes, backend.latent_workspace({group.stacked_width(), layout.keys.stored_width,
-                                                      layout.values.stored_width, columns, encoded_tokens}));
+                                                      layout.values.stored_width, columns, encoded_tokens,
+                                                      std::max(layout.keys.trellis_width(), layout.values.trellis_width())}));
   }
   return bytes;
 }

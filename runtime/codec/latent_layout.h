@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backends/interface/layout.h"
@@ -11,18 +12,21 @@ namespace foldkv {
 // Tokens of one latent page. 64 rows of any width keep every part of a page on a cache line.
 inline constexpr int64_t kLatentPageTokens = 64;
 
+// How one side of the latents of a layer group is stored.
+struct SideFormat {
+  std::vector<Band> bands;
+  int64_t latent_width = 0;          // of the basis; coordinates beyond the bands are not stored
+  std::span<const double> variances;  // of the coordinates, or none: trellis scales are relative to their roots
+};
+
 // Codes and scales of one token and side; offsets within the page are left at zero. Scale groups are runs of
-// scale_group coordinates inside each band, the last of a band may be shorter. Coordinates of the basis (latent_width)
-// beyond the bands are not stored.
-[[nodiscard]] backend::LatentPlane latent_plane(const std::vector<Band>& bands, int64_t latent_width,
-                                                int64_t scale_group);
+// scale_group coordinates inside each band, the last of a band may be shorter.
+[[nodiscard]] backend::LatentPlane latent_plane(const SideFormat& format, int64_t scale_group);
 
 // How the latents of a layer group are stored.
 struct LatentFormat {
-  std::vector<Band> key_bands;
-  int64_t key_latent_width = 0;
-  std::vector<Band> value_bands;
-  int64_t value_latent_width = 0;
+  SideFormat keys;
+  SideFormat values;
   int64_t scale_group = 0;
   int64_t correction_rank = 0;
 };

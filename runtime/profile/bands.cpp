@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 
+#include "backends/interface/trellis.h"
 #include "runtime/base/check_range.h"
 #include "runtime/model/limits.h"
 #include "runtime/profile/limits.h"
@@ -10,12 +11,20 @@
 namespace foldkv {
 namespace {
 
-Status check_bits(const std::string& field, const std::vector<Band>& bands, size_t index) {
-  const int32_t bits = bands[index].bits;
-  if (bits != 0 && (bits < kMinBandBits || bits > kMaxBandBits)) {
-    return argument_error(field, absl::StrCat(field, ": got ", bits, ", expected ", kMinBandBits, " to ", kMaxBandBits,
-                                              ", or 0 (not stored)"));
+Status check_rate(const std::string& field, const Band& band) {
+  if (band.bits == 0) return absl::OkStatus();
+  if (band.code == backend::Code::kTrellis) {
+    if (backend::find_trellis_rate(band.bits, band.step) != nullptr) return absl::OkStatus();
+    return argument_error(field, absl::StrCat(field, ": got ", band.bits, " for ", band.step,
+                                              " coordinates, expected 1 to 4 for one or 1 or 3 for two of a trellis"));
   }
+  if (band.bits >= kMinBandBits && band.bits <= kMaxBandBits && band.step == 1) return absl::OkStatus();
+  return argument_error(field, absl::StrCat(field, ": got ", band.bits, " for ", band.step, " coordinates, expected ",
+                                            kMinBandBits, " to ", kMaxBandBits, " for one, or 0 (not stored)"));
+}
+
+Status check_order(const std::string& field, const std::vector<Band>& bands, size_t index) {
+  const int32_t bits = bands[index].bits;
   if (bits == 0 && index == 0) {
     return argument_error(field, absl::StrCat(field, ": got 0, expected a first band that is stored"));
   }
@@ -25,12 +34,20 @@ Status check_bits(const std::string& field, const std::vector<Band>& bands, size
   return absl::OkStatus();
 }
 
+Status check_code(const std::string& field, backend::Code code) {
+  if (code == backend::Code::kUniform || code == backend::Code::kTrellis) return absl::OkStatus();
+  return argument_error(field, absl::StrCat(field, ": got ", static_cast<int32_t>(code), ", expected 0 or 1"));
+}
+
 }  // namespace
 
 Status check_bands(absl::string_view field, const std::vector<Band>& bands) {
   for (size_t index = 0; index < bands.size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, "[", index, "].width"), bands[index].width, 1, kMaxWidth));
-    FOLDKV_RETURN_IF_ERROR(check_bits(absl::StrCat(field, "[", index, "].bits"), bands, index));
+    FOLDKV_RETURN_IF_ERROR(check_code(absl::StrCat(field, "[", index, "].code"), bands[index].code));
+    const std::string bits = absl::StrCat(field, "[", index, "].bits");
+    FOLDKV_RETURN_IF_ERROR(check_rate(bits, bands[index]));
+    FOLDKV_RETURN_IF_ERROR(check_order(bits, bands, index));
   }
   return absl::OkStatus();
 }

@@ -8,7 +8,7 @@
 
 namespace foldkv {
 
-// Checks that every band has a width and legal bits, that the first is stored and that those that are not stored come
+// Checks that every band has a width and a legal rate, that the first is stored and that those that are not stored come
 // last. Argument errors name "<field>[1].bits", say.
 [[nodiscard]] Status check_bands(absl::string_view field, const std::vector<Band>& bands);
 

@@ -30,7 +30,9 @@ Status check_group(const ProfileGroup& group, size_t index, const Model& model) 
 }  // namespace
 
 LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan) {
-  return {plan.keys,  group.keys.latent_width, plan.values, group.values.latent_width, group.scale_group,
+  return {{plan.keys, group.keys.latent_width, group.keys.variances},
+          {plan.values, group.values.latent_width, group.values.variances},
+          group.scale_group,
           group.correction.rank};
 }
 

@@ -65,7 +65,7 @@ struct Profile {
   uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
 };
 
-// How one group's latents are stored under a plan.
+// How one group's latents are stored under a plan. Refers to the group's variances.
 [[nodiscard]] LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan);
 
 // The index of a plan; an empty name: the default. Argument error that lists the names there are.

@@ -136,7 +136,11 @@ Status check_plans(const Profile& profile) {
 
 void add_bands(Fingerprint& fingerprint, const std::vector<Band>& bands) {
   fingerprint.add(std::ssize(bands));
-  for (const Band& band : bands) fingerprint.add(int64_t{band.width}).add(int64_t{band.bits});
+  for (const Band& band : bands) {
+    fingerprint.add(int64_t{band.width}).add(int64_t{band.bits});
+    if (band.code == backend::Code::kUniform) continue;  // as in version 1
+    fingerprint.add(int64_t{static_cast<int32_t>(band.code)}).add(int64_t{band.step});
+  }
 }
 
 // The bands of the first plan stand with their side, as they did when a profile had but one.

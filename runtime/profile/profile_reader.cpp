@@ -77,6 +77,8 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
     for (const file::GroupPlan* group : *plan->groups()) {
       for (const file::Bands* bands : {group->keys(), group->values()}) {
         bytes += (uint64_t{bands->widths()->size()} + bands->bits()->size()) * sizeof(int32_t);
+        if (bands->codes() != nullptr) bytes += uint64_t{bands->codes()->size()} * sizeof(int32_t);
+        if (bands->steps() != nullptr) bytes += uint64_t{bands->steps()->size()} * sizeof(int32_t);
       }
     }
   }
@@ -95,13 +97,18 @@ std::vector<Number> copy(const flatbuffers::Vector<Number>& source) {
 std::string copy(const flatbuffers::String* source) { return source == nullptr ? std::string() : source->str(); }
 
 StatusOr<std::vector<Band>> read_bands(const file::Bands& source) {
-  if (source.widths()->size() != source.bits()->size()) {
-    return corrupt_error(
-        absl::StrCat("a plan has ", source.widths()->size(), " bands and the bits of ", source.bits()->size()));
+  const flatbuffers::uoffset_t count = source.widths()->size();
+  for (const flatbuffers::Vector<int32_t>* numbers : {source.bits(), source.codes(), source.steps()}) {
+    if (numbers != nullptr && numbers->size() != count) {
+      return corrupt_error(absl::StrCat("a plan has ", count, " bands and the bits, codes or steps of ",
+                                        numbers->size()));
+    }
   }
   std::vector<Band> bands;
-  for (flatbuffers::uoffset_t index = 0; index < source.widths()->size(); ++index) {
-    bands.push_back({source.widths()->Get(index), source.bits()->Get(index)});
+  for (flatbuffers::uoffset_t index = 0; index < count; ++index) {
+    Band& band = bands.emplace_back(Band{source.widths()->Get(index), source.bits()->Get(index)});
+    if (source.codes() != nullptr) band.code = static_cast<backend::Code>(source.codes()->Get(index));
+    if (source.steps() != nullptr) band.step = source.steps()->Get(index);
   }
   return bands;
 }

@@ -1,5 +1,6 @@
 #include "runtime/profile/profile_writer.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "runtime/base/fingerprint.h"
@@ -32,7 +33,7 @@ size_t estimated_bytes(const Profile& profile) {
   for (const Plan& plan : profile.plans) {
     bytes += kTableRoom;
     for (const GroupPlan& group : plan.groups) {
-      bytes += kTableRoom + (group.keys.size() + group.values.size()) * sizeof(Band);
+      bytes += kTableRoom + 2 * (group.keys.size() + group.values.size()) * sizeof(Band);
     }
   }
   return bytes;
@@ -63,16 +64,27 @@ TableVector<file::Group> write_groups(FlatBufferBuilder& builder, const Profile&
   return builder.CreateVector(groups);
 }
 
+bool all_uniform(const std::vector<Band>& bands) {
+  return std::all_of(bands.begin(), bands.end(), [](const Band& band) { return band.code == backend::Code::kUniform; });
+}
+
 Offset<file::Bands> write_bands(FlatBufferBuilder& builder, const std::vector<Band>& bands) {
   std::vector<int32_t> widths;
   std::vector<int32_t> bits;
+  std::vector<int32_t> codes;
+  std::vector<int32_t> steps;
   for (const Band& band : bands) {
     widths.push_back(band.width);
     bits.push_back(band.bits);
+    codes.push_back(static_cast<int32_t>(band.code));
+    steps.push_back(band.step);
   }
   const auto width_vector = builder.CreateVector(widths);
   const auto bits_vector = builder.CreateVector(bits);
-  return file::CreateBands(builder, width_vector, bits_vector);
+  if (all_uniform(bands)) return file::CreateBands(builder, width_vector, bits_vector);
+  const auto code_vector = builder.CreateVector(codes);
+  const auto step_vector = builder.CreateVector(steps);
+  return file::CreateBands(builder, width_vector, bits_vector, code_vector, step_vector);
 }
 
 Offset<file::Plan> write_plan(FlatBufferBuilder& builder, const Plan& plan) {
@@ -100,6 +112,7 @@ int32_t file_version(const Profile& profile) {
     const ProfileGroup& group = profile.groups[index];
     const GroupPlan& plan = profile.plans[0].groups[index];
     if (!group.keys.projection.empty() || !group.values.projection.empty()) return 2;
+    if (!all_uniform(plan.keys) || !all_uniform(plan.values)) return 2;
     if (width_of(plan.keys) < group.keys.latent_width || width_of(plan.values) < group.values.latent_width) return 2;
   }
   return 1;

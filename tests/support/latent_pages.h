@@ -26,6 +26,8 @@ struct LatentBand {
       const int64_t count = std::min(scale_group, band.width - first);
       plane.scale_groups.push_back({static_cast<int32_t>(plane.width + first), static_cast<int32_t>(count), band.bits,
                                     static_cast<int32_t>(plane.code_bytes)});
+      plane.scale_groups.back().scale_offset = static_cast<int32_t>(plane.scale_bytes);
+      plane.scale_bytes += 2;
       plane.code_bytes += divide_up(count * band.bits, 8);
     }
     plane.width += band.width;
@@ -42,7 +44,7 @@ struct LatentBand {
   for (backend::LatentPlane* plane : {&layout.keys, &layout.values}) {
     plane->codes_offset = place;
     plane->scales_offset = round_up(place + page_tokens * plane->code_bytes, 64);
-    place = round_up(plane->scales_offset + page_tokens * 2 * static_cast<int64_t>(plane->scale_groups.size()), 64);
+    place = round_up(plane->scales_offset + page_tokens * plane->scale_bytes, 64);
   }
   layout.coefficients_offset = place;
   layout.page_bytes = round_up(place + page_tokens * 2 * correction_rank, 64);

@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/kernels/tiles.h"
 #include "backends/cpu/kernels/transpose.h"
+#include "backends/cpu/kernels/trellis.h"
 #include "backends/cpu/kernels/wide_products.h"
 
 #define FOLDKV_NAME_OF_MACRO(name) #name
@@ -38,6 +39,8 @@ const Kernels kKernels = {
     .rotate_tile = rotate_tile,
     .decode_tile = decode_tile,
     .decode_rows = decode_rows,
+    .decode_trellis_tile = decode_trellis_tile,
+    .decode_trellis_rows = decode_trellis_rows,
     .softmax_tile = softmax_tile,
     .merge_row = merge_row,
     .finish_row = finish_row,
@@ -46,6 +49,7 @@ const Kernels kKernels = {
     .wide_row_product = wide_row_product,
     .outer_sum = outer_sum,
     .quantize_group = quantize_group,
+    .trellis_search = trellis_search,
 };
 
 }  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

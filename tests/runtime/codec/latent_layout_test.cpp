@@ -8,7 +8,7 @@ namespace {
 LatentFormat format_of(const std::vector<Band>& bands, int64_t scale_group, int64_t rank) {
   int64_t width = 0;
   for (const Band& band : bands) width += band.width;
-  return {bands, width, bands, width, scale_group, rank};
+  return {{bands, width, {}}, {bands, width, {}}, scale_group, rank};
 }
 
 // methods.md section 13: 4 layers of width 1024 at 4 bits are 1,056 bytes a token, and 1,184 with rank 64.
@@ -22,7 +22,7 @@ TEST_CASE("SmolLM2 with 4 layers and 4 bits: 2 x (96 + 2 x 2) bytes") {
 }
 
 TEST_CASE("scale groups stay inside bands, the last may be short, what is not stored costs nothing") {
-  const backend::LatentPlane plane = latent_plane({{70, 8}, {33, 3}, {5, 0}}, 128, 32);
+  const backend::LatentPlane plane = latent_plane({{{70, 8}, {33, 3}, {5, 0}}, 128, {}}, 32);
   CHECK(plane.width == 128);
   CHECK(plane.stored_width == 103);
   REQUIRE(plane.scale_groups.size() == 5);

@@ -1,0 +1,194 @@
+#include "runtime/calibration/plan_bits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "runtime/calibration/bit_allocation.h"
+#include "runtime/calibration/unit_rates.h"
+#include "runtime/profile/bands.h"
+
+namespace foldkv {
+namespace {
+
+constexpr int64_t kHalfBytes = 2;
+
+// A scale group's worth of coordinates of one side.
+struct Unit {
+  size_t group = 0;
+  backend::Side side = backend::Side::kKeys;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+const ProfileSide& side_of(const ProfileGroup& group, backend::Side side) {
+  return side == backend::Side::kKeys ? group.keys : group.values;
+}
+
+std::vector<Unit> units_of(const Profile& profile) {
+  std::vector<Unit> units;
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    const ProfileGroup& group = profile.groups[index];
+    for (const backend::Side side : {backend::Side::kKeys, backend::Side::kValues}) {
+      const int64_t width = side_of(group, side).latent_width;
+      for (int64_t first = 0; first < width; first += group.scale_group) {
+        units.push_back({index, side, first, std::min<int64_t>(group.scale_group, width - first)});
+      }
+    }
+  }
+  return units;
+}
+
+AllocationUnit allocation_unit(const Profile& profile, const Unit& unit, double value_weight) {
+  const std::vector<double>& variances = side_of(profile.groups[unit.group], unit.side).variances;
+  AllocationUnit result;
+  for (int64_t i = unit.first; i < unit.first + unit.count; ++i) result.cost += variances[static_cast<size_t>(i)];
+  if (unit.side == backend::Side::kValues) result.cost *= value_weight;
+  for (const UnitRate& rate : unit_rates()) {
+    result.choices.push_back({static_cast<double>(8 * rate.bytes(unit.count)), rate.distortion});
+  }
+  result.after_previous = unit.first > 0;
+  result.stored = unit.first == 0;
+  return result;
+}
+
+double full_bytes(const Profile& profile) {
+  int64_t width = 0;
+  for (const ProfileGroup& group : profile.groups) width += group.stacked_width();
+  return static_cast<double>(2 * kHalfBytes * width);
+}
+
+int64_t correction_bytes(const Profile& profile) {
+  int64_t bytes = 0;
+  for (const ProfileGroup& group : profile.groups) bytes += kHalfBytes * group.correction.rank;
+  return bytes;
+}
+
+// Codes and scales may take so many bytes.
+StatusOr<double> code_bytes(const Profile& profile, const std::string& field, const PlanWish& wish) {
+  const bool by_bytes = wish.bytes_per_token != 0.0;
+  if (by_bytes == (wish.ratio != 0.0)) {
+    return argument_error(field, absl::StrCat(field, ": got bytes_per_token ", wish.bytes_per_token, " and ratio ",
+                                              wish.ratio, ", expected one of them"));
+  }
+  const std::string name = absl::StrCat(field, by_bytes ? ".bytes_per_token" : ".ratio");
+  const double wanted = by_bytes ? wish.bytes_per_token : full_bytes(profile) / wish.ratio;
+  if (!(wanted > 0.0) || std::isinf(wanted)) {
+    return argument_error(name, absl::StrCat(name, ": got ", by_bytes ? wish.bytes_per_token : wish.ratio,
+                                             ", expected a number above 0"));
+  }
+  return wanted - static_cast<double>(correction_bytes(profile));
+}
+
+void append(std::vector<Band>& bands, int64_t width, const UnitRate& rate) {
+  Band band{static_cast<int32_t>(width), rate.bits, rate.code, rate.step};
+  if (!bands.empty()) {
+    band.width = bands.back().width;
+    if (bands.back() == band) {
+      bands.back().width += static_cast<int32_t>(width);
+      return;
+    }
+    band.width = static_cast<int32_t>(width);
+  }
+  bands.push_back(band);
+}
+
+StatusOr<Plan> plan_of(const Profile& profile, const std::string& field, const PlanWish& wish) {
+  if (!(wish.value_weight > 0.0) || std::isinf(wish.value_weight)) {
+    return argument_error(field + ".value_weight",
+                          absl::StrCat(field, ".value_weight: got ", wish.value_weight, ", expected above 0"));
+  }
+  FOLDKV_ASSIGN_OR_RETURN(const double bytes, code_bytes(profile, field, wish));
+  const std::vector<Unit> units = units_of(profile);
+  std::vector<AllocationUnit> problem;
+  double least = 0.0;
+  for (const Unit& unit : units) {
+    problem.push_back(allocation_unit(profile, unit, wish.value_weight));
+    if (problem.back().stored) least += problem.back().choices.front().bits;
+  }
+  if (8.0 * bytes < least) {
+    const double smallest = least / 8.0 + static_cast<double>(correction_bytes(profile));
+    return argument_error(field, absl::StrCat(field, ": got ", bytes, " bytes for codes and scales, expected ",
+                                              smallest, " or more, a ratio of ", full_bytes(profile) / smallest,
+                                              " at most"));
+  }
+  const std::vector<int32_t> choices = allocate_bits(problem, 8.0 * bytes);
+  Plan plan;
+  plan.name = wish.name;
+  plan.groups.resize(profile.groups.size());
+  for (size_t index = 0; index < units.size(); ++index) {
+    if (choices[index] < 0) continue;
+    GroupPlan& group = plan.groups[units[index].group];
+    append(units[index].side == backend::Side::kKeys ? group.keys : group.values, units[index].count,
+           unit_rates()[static_cast<size_t>(choices[index])]);
+  }
+  return plan;
+}
+
+void cut_columns(std::vector<float>& matrix, int64_t from, int64_t to) {
+  if (matrix.empty() || from == to) return;
+  const auto rows = static_cast<int64_t>(matrix.size()) / from;
+  std::vector<float> cut;
+  cut.reserve(static_cast<size_t>(rows * to));
+  for (int64_t row = 0; row < rows; ++row) {
+    cut.insert(cut.end(), matrix.begin() + row * from, matrix.begin() + row * from + to);
+  }
+  matrix = std::move(cut);
+}
+
+void cut_side(ProfileSide& side, int64_t width) {
+  cut_columns(side.basis, side.latent_width, width);
+  cut_columns(side.projection, side.latent_width, width);
+  side.latent_width = width;
+}
+
+void cut_bases(Profile& profile) {
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    int64_t keys = 0;
+    int64_t values = 0;
+    for (const Plan& plan : profile.plans) {
+      keys = std::max(keys, width_of(plan.groups[index].keys));
+      values = std::max(values, width_of(plan.groups[index].values));
+    }
+    cut_side(profile.groups[index].keys, keys);
+    cut_side(profile.groups[index].values, values);
+  }
+}
+
+double side_cost(const ProfileSide& side, const std::vector<Band>& bands) {
+  double cost = 0.0;
+  size_t coordinate = 0;
+  for (const Band& band : bands) {
+    for (int32_t i = 0; i < band.width; ++i) cost += side.variances[coordinate++] * distortion_of(band);
+  }
+  while (coordinate < side.variances.size()) cost += side.variances[coordinate++];
+  return cost;
+}
+
+}  // namespace
+
+StatusOr<Profile> plan_bits(const Profile& profile, const std::vector<PlanWish>& wishes) {
+  if (wishes.empty()) return argument_error("plans", "plans: got none, expected 1 or more");
+  Profile result = profile;
+  result.plans.clear();
+  for (size_t index = 0; index < wishes.size(); ++index) {
+    FOLDKV_ASSIGN_OR_RETURN(result.plans.emplace_back(),
+                            plan_of(profile, absl::StrCat("plans[", index, "]"), wishes[index]));
+  }
+  cut_bases(result);
+  FOLDKV_RETURN_IF_ERROR(finish_profile(result));
+  return result;
+}
+
+double expected_cost(const Profile& profile, const Plan& plan) {
+  double cost = 0.0;
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    cost += side_cost(profile.groups[index].keys, plan.groups[index].keys) +
+            side_cost(profile.groups[index].values, plan.groups[index].values);
+  }
+  return cost;
+}
+
+}  // namespace foldkv

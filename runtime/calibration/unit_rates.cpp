@@ -1,0 +1,44 @@
+#include "runtime/calibration/unit_rates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "backends/interface/trellis.h"
+#include "runtime/base/checked.h"
+
+namespace foldkv {
+namespace {
+
+// Gaussian numbers, the scale from the largest of some tens of them.
+double uniform_distortion(int32_t bits) { return 1.2 * std::pow(4.0, -bits); }
+
+std::vector<UnitRate> make_rates() {
+  std::vector<UnitRate> rates;
+  for (const backend::TrellisRate& rate : backend::kTrellisRates) {
+    rates.push_back({backend::Code::kTrellis, rate.bits, rate.step, rate.distortion});
+  }
+  for (const int32_t bits : {5, 6, 8}) {
+    rates.push_back({backend::Code::kUniform, bits, 1, uniform_distortion(bits)});
+  }
+  return rates;
+}
+
+}  // namespace
+
+int64_t UnitRate::bytes(int64_t count) const {
+  return divide_up(divide_up(count, step) * bits, 8) + (code == backend::Code::kTrellis ? 1 : 2);
+}
+
+std::span<const UnitRate> unit_rates() {
+  static const std::vector<UnitRate> rates = make_rates();
+  return rates;
+}
+
+double distortion_of(const Band& band) {
+  if (band.bits == 0) return 1.0;
+  if (band.code == backend::Code::kUniform) return uniform_distortion(band.bits);
+  return backend::find_trellis_rate(band.bits, band.step)->distortion;
+}
+
+}  // namespace foldkv
