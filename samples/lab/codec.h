@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "foldkv/foldkv.hpp"
+#include "samples/lab/foldkv_attention.h"
+
+namespace foldkv_lab {
+
+// One way to keep a cache small, as evaluations compare it with others.
+struct Codec {
+  std::string name;
+  const foldkv::Profile* profile = nullptr;  // nullptr: everything stays exact. Must outlive the codec's use.
+  FoldkvAttention::Options options;
+};
+
+}  // namespace foldkv_lab
