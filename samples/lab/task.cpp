@@ -47,11 +47,10 @@ absl::StatusOr<Riddle> draw_needles(const Haystack& /*haystack*/, UniformRandom&
   const size_t asked = random.below(labels.size());
   for (size_t i = 0; i < labels.size(); ++i) {
     const std::string number = draw_digits(random);
-    riddle.hidden.push_back(absl::StrCat("The secret number of the ", labels[i], " is ", number, ". "));
+    riddle.hidden.push_back(absl::StrCat("The ", labels[i], " number is ", number, ". "));
     if (i == asked) riddle.answer = absl::StrCat(" ", number);
   }
-  riddle.question = absl::StrCat("\n\nQuestion: What is the secret number of the ", labels[asked],
-                                 "?\nAnswer: The secret number of the ", labels[asked], " is");
+  riddle.question = absl::StrCat("\n\nThe text above says: The ", labels[asked], " number is");
   return riddle;
 }
 
@@ -68,29 +67,26 @@ absl::StatusOr<Riddle> draw_lookup(const Haystack& /*haystack*/, UniformRandom& 
     if (i == asked) riddle.answer = absl::StrCat(" ", number);
   }
   riddle.hidden.push_back(absl::StrCat(table, "\n"));
-  riddle.question =
-      absl::StrCat("\n\nLine of the table of codes that begins with ", keys[asked], ":\n", keys[asked], ":");
+  riddle.question = absl::StrCat("\n\nCode of the table above:\n", keys[asked], ":");
   return riddle;
 }
 
 absl::StatusOr<Riddle> draw_quote(const Haystack& haystack, UniformRandom& random) {
-  constexpr int64_t kGiven = 6;
-  constexpr int64_t kAsked = 10;
+  constexpr int64_t kGiven = 8;
+  constexpr int64_t kAsked = 8;
   LAB_ASSIGN_OR_RETURN(const std::string sentence, haystack.draw_sentence(kGiven + kAsked, random));
   const std::vector<std::string> words = absl::StrSplit(sentence, ' ');
   const std::string given = absl::StrJoin(words.begin(), words.begin() + kGiven, " ");
   const std::string asked = absl::StrJoin(words.begin() + kGiven, words.begin() + kGiven + kAsked, " ");
-  return Riddle{{absl::StrCat(sentence, " ")},
-                absl::StrCat("\n\nQuestion: Which sentence of the text begins with \"", given, "\"?\nAnswer: ", given),
-                absl::StrCat(" ", asked),
-                false};
+  return Riddle{
+      {absl::StrCat(sentence, " ")}, absl::StrCat("\n\nThe text above says: ", given), absl::StrCat(" ", asked), false};
 }
 
 absl::StatusOr<Riddle> draw_copy(const Haystack& /*haystack*/, UniformRandom& random) {
-  constexpr size_t kCopied = 10;
+  constexpr size_t kCopied = 8;
   const std::string phrase = absl::StrJoin(draw_words(kCopied, random), " ");
   return Riddle{{absl::StrCat("The pass phrase is: ", phrase, ". ")},
-                "\n\nQuestion: What is the pass phrase?\nAnswer: The pass phrase is:",
+                "\n\nThe text above says: The pass phrase is:",
                 absl::StrCat(" ", phrase),
                 false};
 }
