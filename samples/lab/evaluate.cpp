@@ -1,10 +1,8 @@
 #include "samples/lab/evaluate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -13,13 +11,10 @@
 #include "samples/lab/divergence.h"
 #include "samples/lab/full_attention.h"
 #include "samples/lab/status_macros.h"
+#include "samples/lab/stopwatch.h"
 
 namespace foldkv_lab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Sums over positions; means are taken at the end.
 struct Sums {
@@ -117,12 +112,12 @@ class CodecRun {
   }
 
   [[nodiscard]] absl::Status add(const Reference& reference, int64_t step, std::vector<float>* logits) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch stopwatch;
     LAB_RETURN_IF_ERROR(run_.begin(reference.prefix));
     LAB_ASSIGN_OR_RETURN(result_.bytes.after_prefix, attention_->stats());
     LAB_RETURN_IF_ERROR(run_.feed(reference.rest, step, logits));
     LAB_ASSIGN_OR_RETURN(result_.bytes.after_window, attention_->stats());
-    result_.seconds += seconds_since(start);
+    result_.seconds += stopwatch.seconds();
     LAB_RETURN_IF_ERROR(run_.clear());
     return add_window(reference.rest, reference.logits, *logits, vocabulary_,
                       &sums_of_text(&texts_, reference.window->source));
@@ -154,17 +149,6 @@ class CodecRun {
 double EvaluationFigures::full_perplexity() const { return std::exp(full_loss); }
 double EvaluationFigures::compressed_perplexity() const { return std::exp(compressed_loss); }
 
-absl::Status check_codecs(const std::vector<Codec>& codecs) {
-  if (codecs.empty()) return absl::InvalidArgumentError("there is no codec to evaluate");
-  std::set<std::string> names;
-  for (const Codec& codec : codecs) {
-    if (!names.insert(codec.name).second) {
-      return absl::InvalidArgumentError(absl::StrCat("two codecs are named \"", codec.name, "\""));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Evaluation> evaluate(FoldkvHost& host, const std::vector<Codec>& codecs,
                                     const std::vector<TextSample>& windows, const EvaluationOptions& options,
                                     absl::FunctionRef<void(int64_t)> progress) {
@@ -187,10 +171,10 @@ absl::StatusOr<Evaluation> evaluate(FoldkvHost& host, const std::vector<Codec>& 
     const std::span<const Token> tokens(window.tokens);
     const size_t prefix = static_cast<size_t>(options.prefix);
     Reference reference{&window, tokens.first(prefix), tokens.subspan(prefix), {}};
-    const Clock::time_point start = Clock::now();
+    const Stopwatch stopwatch;
     LAB_RETURN_IF_ERROR(full.begin(reference.prefix));
     LAB_RETURN_IF_ERROR(full.feed(reference.rest, Decoder::kDefaultChunk, &reference.logits));
-    result.full_seconds += seconds_since(start);
+    result.full_seconds += stopwatch.seconds();
     for (CodecRun& run : runs) {
       LAB_RETURN_IF_ERROR(run.add(reference, options.feed, &logits));
       progress(++runs_done);

@@ -60,7 +60,4 @@ struct Evaluation {
                                                   const EvaluationOptions& options,
                                                   absl::FunctionRef<void(int64_t)> progress);
 
-// An error when there is no codec, or when two have one name.
-[[nodiscard]] absl::Status check_codecs(const std::vector<Codec>& codecs);
-
 }  // namespace foldkv_lab

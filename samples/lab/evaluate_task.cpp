@@ -1,7 +1,6 @@
 #include "samples/lab/evaluate_task.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <span>
 #include <utility>
@@ -9,16 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "samples/lab/answer.h"
 #include "samples/lab/divergence.h"
-#include "samples/lab/evaluate.h"
 #include "samples/lab/full_attention.h"
 #include "samples/lab/status_macros.h"
+#include "samples/lab/stopwatch.h"
 
 namespace foldkv_lab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 MeanInterval interval_of(const std::vector<double>& scores) {
   constexpr int64_t kResamples = 2000;
@@ -43,13 +38,13 @@ class CodecRun {
 
   [[nodiscard]] absl::Status add(const Reference& reference, const Tokenizer& tokenizer) {
     const TaskTrial& trial = *reference.trial;
-    const Clock::time_point start = Clock::now();
+    const Stopwatch stopwatch;
     LAB_RETURN_IF_ERROR(run_.begin(trial.context));
     LAB_ASSIGN_OR_RETURN(const foldkv_sequence_stats stats, attention_->stats());
     bytes_ += stats.bytes;
     full_bytes_ += stats.full_cache_bytes;
     LAB_ASSIGN_OR_RETURN(const Answer answer, answer_trial(run_, trial));
-    figures_.seconds += seconds_since(start);
+    figures_.seconds += stopwatch.seconds();
     LAB_RETURN_IF_ERROR(run_.clear());
     scores_.push_back(score_answer(trial, answer.tokens, tokenizer));
     return add_divergence(reference.answer.logits, answer.logits, trial.answer.size());
@@ -122,11 +117,11 @@ absl::StatusOr<TaskEvaluation> evaluate_task(FoldkvHost& host, const std::vector
   int64_t runs_done = 0;
   for (const TaskTrial& trial : trials) {
     result.context_tokens += static_cast<double>(trial.context.size()) / static_cast<double>(trials.size());
-    const Clock::time_point start = Clock::now();
+    const Stopwatch stopwatch;
     LAB_RETURN_IF_ERROR(full.begin(trial.context));
     Reference reference{&trial, {}};
     LAB_ASSIGN_OR_RETURN(reference.answer, answer_trial(full, trial));
-    result.full_seconds += seconds_since(start);
+    result.full_seconds += stopwatch.seconds();
     full_scores.push_back(score_answer(trial, reference.answer.tokens, tokenizer));
     for (CodecRun& run : runs) {
       LAB_RETURN_IF_ERROR(run.add(reference, tokenizer));

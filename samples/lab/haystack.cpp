@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kLongPassage = 240;  // bytes after which the end of a line ends a passage too
 
-// The end of the white space that follows `place`, when a passage ends there.
+// Whether the passage from `start` ends at `place`, with the white space there, behind which `end` stands.
 bool ends_passage(absl::string_view text, size_t start, size_t place, size_t* end) {
   if (!absl::ascii_isspace(static_cast<unsigned char>(text[place]))) return false;
   *end = place;
@@ -102,6 +102,10 @@ absl::StatusOr<std::vector<Passage>> Haystack::draw_run(int64_t tokens, UniformR
     if (passages[i].tokens > left) break;
     left -= passages[i].tokens;
     run.push_back(passages[i]);
+  }
+  if (2 * left > tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a text has passages too long for a stretch of ", tokens, " tokens; expected sentences or lines"));
   }
   return run;
 }

@@ -30,7 +30,7 @@ class Haystack {
                                                        const Tokenizer& tokenizer);
 
   // Passages that follow each other in one of the texts, from a random place on: as many as fit `tokens`. Of several
-  // texts that are long enough each is as likely. An error when none is.
+  // texts that are long enough each is as likely. An error when none is, or when passages are about as long.
   [[nodiscard]] absl::StatusOr<std::vector<Passage>> draw_run(int64_t tokens, UniformRandom& random) const;
   // A sentence of `words` words or more in plain prose, in one line. An error when there is none.
   [[nodiscard]] absl::StatusOr<std::string> draw_sentence(int64_t words, UniformRandom& random) const;

@@ -43,6 +43,9 @@ TEST_CASE("a run fits, and is a piece of its text") {
     CHECK(tokens > 80);
   }
   CHECK_FALSE(haystack->draw_run(100000, random).ok());
+  const auto unbroken = Haystack::create({std::string(2000, 'x')}, *model.tokenizer);
+  REQUIRE(unbroken.ok());
+  CHECK_FALSE(unbroken->draw_run(100, random).ok());
 }
 
 TEST_CASE("a sentence to quote is plain prose in one line") {
