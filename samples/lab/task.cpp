@@ -83,9 +83,9 @@ absl::StatusOr<Riddle> draw_quote(const Haystack& haystack, UniformRandom& rando
 }
 
 absl::StatusOr<Riddle> draw_copy(const Haystack& /*haystack*/, UniformRandom& random) {
-  constexpr size_t kCopied = 8;
+  constexpr size_t kCopied = 6;
   const std::string phrase = absl::StrJoin(draw_words(kCopied, random), " ");
-  return Riddle{{absl::StrCat("The pass phrase is: ", phrase, ". ")},
+  return Riddle{{absl::StrCat("\n\nThe pass phrase is: ", phrase, ".\n\n")},
                 "\n\nThe text above says: The pass phrase is:",
                 absl::StrCat(" ", phrase),
                 false};
