@@ -1,6 +1,8 @@
 """Shows what foldkv-lab's --json said.
 
 usage: report.py texts GENERATE.json | report.py table GENERATE.json EVALUATE.json
+
+The table is of one codec: the first of EVALUATE.json.
 """
 
 import json
@@ -27,7 +29,8 @@ def kib(number):
 
 def table(generate, evaluate):
     full, folded = generate["full"], generate["foldkv"]
-    figures, latents = evaluate["all"], evaluate["latents"]
+    codec = evaluate["codecs"][0]
+    figures, latents = codec["all"], codec["latents"]
     tokens = folded["exact_tokens"] + folded["latent_tokens"]
     rows = [
         ("", "full cache", "FoldKV", ""),

@@ -1,24 +1,20 @@
 #include "samples/lab/evaluate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "samples/lab/decoder.h"
+#include "samples/lab/cache_run.h"
 #include "samples/lab/divergence.h"
 #include "samples/lab/full_attention.h"
 #include "samples/lab/status_macros.h"
+#include "samples/lab/stopwatch.h"
 
 namespace foldkv_lab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Sums over positions; means are taken at the end.
 struct Sums {
@@ -55,37 +51,6 @@ EvaluationFigures mean_of_texts(const std::vector<std::pair<std::string, Evaluat
   }
   return mean;
 }
-
-// Feeds one window through one cache. logits: of all tokens after the prefix.
-class WindowRunner {
- public:
-  WindowRunner(const Model& model, Attention& attention, ThreadPool& threads)
-      : attention_(attention), decoder_(model, attention, threads), vocabulary_(model.shape.vocabulary_size) {}
-
-  [[nodiscard]] absl::Status feed_prefix(std::span<const Token> prefix) {
-    LAB_RETURN_IF_ERROR(attention_.clear());
-    return decoder_.feed(prefix, 0, &step_logits_);
-  }
-
-  [[nodiscard]] absl::Status feed_rest(std::span<const Token> rest, int64_t step, std::vector<float>* logits) {
-    logits->clear();
-    logits->reserve(rest.size() * static_cast<size_t>(vocabulary_));
-    const int64_t count = static_cast<int64_t>(rest.size());
-    for (int64_t start = 0; start < count; start += step) {
-      const int64_t size = std::min(step, count - start);
-      LAB_RETURN_IF_ERROR(decoder_.feed(rest.subspan(static_cast<size_t>(start), static_cast<size_t>(size)), size,
-                                        &step_logits_, size));
-      logits->insert(logits->end(), step_logits_.begin(), step_logits_.end());
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  Attention& attention_;
-  Decoder decoder_;
-  int64_t vocabulary_;
-  std::vector<float> step_logits_;
-};
 
 absl::Status add_window(std::span<const Token> rest, const std::vector<float>& full,
                         const std::vector<float>& compressed, int64_t vocabulary, Sums* sums) {
@@ -129,47 +94,93 @@ Sums& sums_of_text(std::vector<std::pair<std::string, Sums>>* texts, const std::
   return texts->emplace_back(name, Sums()).second;
 }
 
+// One window, and what the full cache said of the tokens after the prefix.
+struct Reference {
+  const TextSample* window;
+  std::span<const Token> prefix;
+  std::span<const Token> rest;
+  std::vector<float> logits;
+};
+
+// A codec on its way through the windows. It keeps no tokens between them: many codecs share one budget.
+class CodecRun {
+ public:
+  [[nodiscard]] static absl::StatusOr<CodecRun> create(FoldkvHost& host, const Codec& codec) {
+    LAB_ASSIGN_OR_RETURN(std::unique_ptr<FoldkvAttention> attention,
+                         FoldkvAttention::create(host, codec.profile, codec.options));
+    return CodecRun(host, codec, std::move(attention));
+  }
+
+  [[nodiscard]] absl::Status add(const Reference& reference, int64_t step, std::vector<float>* logits) {
+    const Stopwatch stopwatch;
+    LAB_RETURN_IF_ERROR(run_.begin(reference.prefix));
+    LAB_ASSIGN_OR_RETURN(result_.bytes.after_prefix, attention_->stats());
+    LAB_RETURN_IF_ERROR(run_.feed(reference.rest, step, logits));
+    LAB_ASSIGN_OR_RETURN(result_.bytes.after_window, attention_->stats());
+    result_.seconds += stopwatch.seconds();
+    LAB_RETURN_IF_ERROR(run_.clear());
+    return add_window(reference.rest, reference.logits, *logits, vocabulary_,
+                      &sums_of_text(&texts_, reference.window->source));
+  }
+
+  [[nodiscard]] CodecEvaluation finish() && {
+    for (const auto& [name, sums] : texts_) result_.texts.emplace_back(name, means_of(sums));
+    result_.all = mean_of_texts(result_.texts);
+    return std::move(result_);
+  }
+
+ private:
+  CodecRun(FoldkvHost& host, const Codec& codec, std::unique_ptr<FoldkvAttention> attention)
+      : vocabulary_(host.model().shape.vocabulary_size),
+        attention_(std::move(attention)),
+        run_(host.model(), *attention_, host.threads()) {
+    result_.codec = codec.name;
+  }
+
+  int64_t vocabulary_;
+  std::unique_ptr<FoldkvAttention> attention_;
+  CacheRun run_;
+  std::vector<std::pair<std::string, Sums>> texts_;
+  CodecEvaluation result_;
+};
+
 }  // namespace
 
 double EvaluationFigures::full_perplexity() const { return std::exp(full_loss); }
 double EvaluationFigures::compressed_perplexity() const { return std::exp(compressed_loss); }
 
-absl::StatusOr<Evaluation> evaluate(FoldkvHost& host, const foldkv::Profile* profile,
+absl::StatusOr<Evaluation> evaluate(FoldkvHost& host, const std::vector<Codec>& codecs,
                                     const std::vector<TextSample>& windows, const EvaluationOptions& options,
                                     absl::FunctionRef<void(int64_t)> progress) {
+  LAB_RETURN_IF_ERROR(check_codecs(codecs));
   LAB_RETURN_IF_ERROR(check_windows(windows, options));
   const Model& model = host.model();
-  const int64_t length = static_cast<int64_t>(windows[0].tokens.size());
-  FullAttention full_attention(model, CacheFormat::kF32, length, host.threads());
-  LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvAttention> compressed_attention,
-                       FoldkvAttention::create(host, profile, options.attention));
-  WindowRunner full(model, full_attention, host.threads());
-  WindowRunner compressed(model, *compressed_attention, host.threads());
+  FullAttention full_attention(model, CacheFormat::kF32, static_cast<int64_t>(windows[0].tokens.size()),
+                               host.threads());
+  CacheRun full(model, full_attention, host.threads());
+  std::vector<CodecRun> runs;
+  runs.reserve(codecs.size());
+  for (const Codec& codec : codecs) {
+    LAB_ASSIGN_OR_RETURN(CodecRun run, CodecRun::create(host, codec));
+    runs.push_back(std::move(run));
+  }
   Evaluation result;
-  std::vector<std::pair<std::string, Sums>> texts;
-  std::vector<float> full_logits;
-  std::vector<float> compressed_logits;
-  int64_t windows_done = 0;
+  std::vector<float> logits;
+  int64_t runs_done = 0;
   for (const TextSample& window : windows) {
     const std::span<const Token> tokens(window.tokens);
-    const std::span<const Token> prefix = tokens.first(static_cast<size_t>(options.prefix));
-    const std::span<const Token> rest = tokens.subspan(static_cast<size_t>(options.prefix));
-    Clock::time_point start = Clock::now();
-    LAB_RETURN_IF_ERROR(full.feed_prefix(prefix));
-    LAB_RETURN_IF_ERROR(full.feed_rest(rest, Decoder::kDefaultChunk, &full_logits));
-    result.full_seconds += seconds_since(start);
-    start = Clock::now();
-    LAB_RETURN_IF_ERROR(compressed.feed_prefix(prefix));
-    LAB_ASSIGN_OR_RETURN(result.bytes.after_prefix, compressed_attention->stats());
-    LAB_RETURN_IF_ERROR(compressed.feed_rest(rest, options.feed, &compressed_logits));
-    LAB_ASSIGN_OR_RETURN(result.bytes.after_window, compressed_attention->stats());
-    result.compressed_seconds += seconds_since(start);
-    LAB_RETURN_IF_ERROR(add_window(rest, full_logits, compressed_logits, model.shape.vocabulary_size,
-                                   &sums_of_text(&texts, window.source)));
-    progress(++windows_done);
+    const size_t prefix = static_cast<size_t>(options.prefix);
+    Reference reference{&window, tokens.first(prefix), tokens.subspan(prefix), {}};
+    const Stopwatch stopwatch;
+    LAB_RETURN_IF_ERROR(full.begin(reference.prefix));
+    LAB_RETURN_IF_ERROR(full.feed(reference.rest, Decoder::kDefaultChunk, &reference.logits));
+    result.full_seconds += stopwatch.seconds();
+    for (CodecRun& run : runs) {
+      LAB_RETURN_IF_ERROR(run.add(reference, options.feed, &logits));
+      progress(++runs_done);
+    }
   }
-  for (const auto& [name, sums] : texts) result.texts.emplace_back(name, means_of(sums));
-  result.all = mean_of_texts(result.texts);
+  for (CodecRun& run : runs) result.codecs.push_back(std::move(run).finish());
   return result;
 }
 

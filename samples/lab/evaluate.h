@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "foldkv/foldkv.hpp"
-#include "samples/lab/foldkv_attention.h"
+#include "samples/lab/codec.h"
 #include "samples/lab/text_samples.h"
 
 namespace foldkv_lab {
@@ -15,7 +16,6 @@ namespace foldkv_lab {
 struct EvaluationOptions {
   int64_t prefix = 768;  // tokens that are fed exactly and then compressed
   int64_t feed = 1;      // tokens per step of the rest
-  FoldkvAttention::Options attention;
 };
 
 // Means over the fed positions, losses and perplexities over those whose next token the window holds.
@@ -38,19 +38,24 @@ struct EvaluationBytes {
   foldkv_sequence_stats after_window = {};
 };
 
-struct Evaluation {
+struct CodecEvaluation {
+  std::string codec;      // its name
   EvaluationFigures all;  // windows weigh by their text: the mean of the texts' means
   std::vector<std::pair<std::string, EvaluationFigures>> texts;
   EvaluationBytes bytes;  // equal in all windows, since they are equally long
-  double full_seconds = 0;
-  double compressed_seconds = 0;
+  double seconds = 0;
+};
+
+struct Evaluation {
+  std::vector<CodecEvaluation> codecs;  // in the order they were given
+  double full_seconds = 0;              // of the full cache, which runs once for all codecs
 };
 
 // The protocol of every quality figure: in each window a prefix is fed exactly and all of it but sinks and recent
-// tokens is compressed; then the rest is fed, teacher-forced, once against this cache and once against the lab's own
+// tokens is compressed; then the rest is fed, teacher-forced, against the cache of each codec and against the lab's own
 // full cache, and the distributions of the next token are compared. All windows have the same length.
-// progress is told the windows done.
-[[nodiscard]] absl::StatusOr<Evaluation> evaluate(FoldkvHost& host, const foldkv::Profile* profile,
+// progress is told the runs done: one window through one codec each.
+[[nodiscard]] absl::StatusOr<Evaluation> evaluate(FoldkvHost& host, const std::vector<Codec>& codecs,
                                                   const std::vector<TextSample>& windows,
                                                   const EvaluationOptions& options,
                                                   absl::FunctionRef<void(int64_t)> progress);

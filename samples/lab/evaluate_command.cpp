@@ -1,5 +1,6 @@
 #include "samples/lab/evaluate_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -8,9 +9,12 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "samples/lab/evaluate.h"
+#include "samples/lab/evaluate_task.h"
+#include "samples/lab/evaluation_report.h"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/progress.h"
 #include "samples/lab/status_macros.h"
@@ -22,120 +26,144 @@ struct Arguments {
   ModelArguments model;
   RuntimeArguments runtime;
   SequenceArguments sequence;
-  std::string profile;
+  std::vector<std::string> profiles;
   std::vector<std::string> texts;
   int64_t length = 1024;
   int64_t windows = 4;
   EvaluationOptions evaluation;
+  std::vector<std::string> tasks;
+  TrialOptions trials;
 };
 
-double ratio(uint64_t full, uint64_t compressed) {
-  return compressed == 0 ? 0 : static_cast<double>(full) / static_cast<double>(compressed);
+// A task with what it asks.
+struct TaskPlan {
+  std::string name;
+  std::vector<TaskTrial> trials;
+};
+
+// What is needed before anything runs, so that a wrong argument is not found after an hour.
+struct Plan {
+  std::vector<foldkv::Profile> profiles;
+  std::vector<Codec> codecs;
+  std::vector<TextSample> windows;
+  std::vector<TaskPlan> tasks;
+};
+
+// Profiles are named by their files, and by their paths when two files share a name.
+std::string codec_name(const std::vector<std::string>& paths, const std::string& path) {
+  const auto stem = [](const std::string& file) { return std::filesystem::path(file).stem().string(); };
+  const int64_t namesakes =
+      std::count_if(paths.begin(), paths.end(), [&](const std::string& other) { return stem(other) == stem(path); });
+  return namesakes > 1 ? path : stem(path);
 }
 
-nlohmann::json figures_json(const EvaluationFigures& figures) {
-  return {{"windows", figures.windows},
-          {"positions", figures.positions},
-          {"kl", figures.kl},
-          {"top1_agreement", figures.top1_agreement},
-          {"loss_full", figures.full_loss},
-          {"loss_compressed", figures.compressed_loss},
-          {"loss_difference", figures.loss_difference()},
-          {"perplexity_full", figures.full_perplexity()},
-          {"perplexity_compressed", figures.compressed_perplexity()}};
-}
-
-nlohmann::json bytes_json(const foldkv_sequence_stats& stats) {
-  const foldkv_ledger& ledger = stats.ledger;
-  return {{"tokens", stats.tokens},
-          {"exact_tokens", stats.exact_tokens},
-          {"latent_tokens", stats.latent_tokens},
-          {"bytes", stats.bytes},
-          {"full_bytes", stats.full_cache_bytes},
-          {"ratio", ratio(stats.full_cache_bytes, stats.bytes)},
-          {"by_role",
-           {{"exact", ledger.exact},
-            {"latent", ledger.latent},
-            {"correction", ledger.correction},
-            {"mean", ledger.mean},
-            {"positions", ledger.positions}}}};
-}
-
-nlohmann::json evaluation_json(const Evaluation& evaluation, const Arguments& arguments, const LanguageModel& model) {
-  const foldkv_sequence_stats& stats = evaluation.bytes.after_prefix;
-  nlohmann::json texts = nlohmann::json::array();
-  for (const auto& [name, figures] : evaluation.texts) {
-    texts.push_back(figures_json(figures));
-    texts.back()["text"] = name;
+absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
+  const FoldkvAttention::Options options = arguments.sequence.options();
+  plan->profiles.reserve(arguments.profiles.size());  // codecs point to them
+  for (const std::string& path : arguments.profiles) {
+    LAB_ASSIGN_OR_RETURN(foldkv::Profile profile, load_profile(path));
+    plan->profiles.push_back(std::move(profile));
+    plan->codecs.push_back({codec_name(arguments.profiles, path), &plan->profiles.back(), options});
   }
-  return {{"model", model.name},
-          {"profile", arguments.profile},
-          {"length", arguments.length},
-          {"prefix", arguments.evaluation.prefix},
-          {"all", figures_json(evaluation.all)},
-          {"texts", texts},
-          {"latents",
-           {{"full_bytes_per_token", stats.grouped_token_bytes},
-            {"bytes_per_token", stats.latent_token_bytes},
-            {"ratio", ratio(stats.grouped_token_bytes, stats.latent_token_bytes)}}},
-          {"after_prefix", bytes_json(stats)},
-          {"after_window", bytes_json(evaluation.bytes.after_window)},
-          {"seconds_full", evaluation.full_seconds},
-          {"seconds_compressed", evaluation.compressed_seconds}};
+  if (plan->codecs.empty()) plan->codecs.push_back({"exact", nullptr, options});
+  return check_codecs(plan->codecs);
 }
 
-std::string figures_row(const std::string& name, const EvaluationFigures& figures) {
-  return absl::StrFormat("%-28s %7d %9.5f %7.3f %+9.5f %9.3f %9.3f\n", name, figures.windows, figures.kl,
-                         figures.top1_agreement, figures.loss_difference(), figures.full_perplexity(),
-                         figures.compressed_perplexity());
-}
-
-std::string bytes_row(const char* name, const foldkv_sequence_stats& stats) {
-  return absl::StrFormat("%s: %d tokens, %d exact and %d latent: %d bytes instead of %d, %.2f times smaller\n", name,
-                         stats.tokens, stats.exact_tokens, stats.latent_tokens, stats.bytes, stats.full_cache_bytes,
-                         ratio(stats.full_cache_bytes, stats.bytes));
-}
-
-void print(const Evaluation& evaluation) {
-  std::cout << absl::StrFormat("%-28s %7s %9s %7s %9s %9s %9s\n", "text", "windows", "KL nats", "top-1", "loss +",
-                               "ppl full", "ppl");
-  for (const auto& [name, figures] : evaluation.texts) {
-    std::cout << figures_row(std::filesystem::path(name).filename().string().substr(0, 28), figures);
+absl::Status add_tasks(const Arguments& arguments, const Tokenizer& tokenizer, Plan* plan) {
+  std::vector<const Task*> tasks;
+  for (const std::string& name : arguments.tasks) {
+    LAB_ASSIGN_OR_RETURN(const Task* task, find_task(name));
+    tasks.push_back(task);
   }
-  if (evaluation.texts.size() > 1) std::cout << figures_row("mean of the texts", evaluation.all);
-  const foldkv_sequence_stats& stats = evaluation.bytes.after_prefix;
-  std::cout << absl::StrFormat("latents alone: %d bytes per token instead of %d, %.2f times smaller\n",
-                               stats.latent_token_bytes, stats.grouped_token_bytes,
-                               ratio(stats.grouped_token_bytes, stats.latent_token_bytes))
-            << bytes_row("in all, after the prefix", stats)
-            << bytes_row("in all, after the window", evaluation.bytes.after_window)
-            << absl::StrFormat("time: full cache %.1f s, compressed %.1f s\n", evaluation.full_seconds,
-                               evaluation.compressed_seconds)
-            << std::flush;
+  if (tasks.empty()) return absl::OkStatus();
+  LAB_ASSIGN_OR_RETURN(const Haystack haystack, Haystack::load(arguments.texts, tokenizer));
+  for (const Task* task : tasks) {
+    LAB_ASSIGN_OR_RETURN(std::vector<TaskTrial> trials, draw_trials(*task, haystack, tokenizer, arguments.trials));
+    plan->tasks.push_back({task->name, std::move(trials)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Plan> make_plan(const Arguments& arguments, const LanguageModel& model) {
+  Plan plan;
+  if (arguments.windows < 1 && arguments.tasks.empty()) {
+    return absl::InvalidArgumentError("--windows 0 and no --task: there is nothing to evaluate");
+  }
+  LAB_RETURN_IF_ERROR(add_codecs(arguments, &plan));
+  LAB_RETURN_IF_ERROR(add_tasks(arguments, *model.tokenizer, &plan));
+  if (arguments.windows > 0) {
+    LAB_ASSIGN_OR_RETURN(plan.windows,
+                         sample_texts(arguments.texts, *model.tokenizer, arguments.length, arguments.windows));
+  }
+  const int64_t longest =
+      std::max(plan.windows.empty() ? 0 : arguments.length, plan.tasks.empty() ? 0 : arguments.trials.length);
+  if (longest > model.model.shape.context_length) {
+    std::cerr << absl::StrFormat("note: %d tokens are beyond the %d that the model was trained for\n", longest,
+                                 model.model.shape.context_length);
+  }
+  return plan;
+}
+
+absl::StatusOr<Evaluation> run_windows(const Arguments& arguments, const Plan& plan, FoldkvHost& host) {
+  Progress progress("evaluating", static_cast<int64_t>(plan.windows.size() * plan.codecs.size()), "runs");
+  progress.show(0);
+  return evaluate(host, plan.codecs, plan.windows, arguments.evaluation, [&](int64_t done) { progress.show(done); });
+}
+
+absl::StatusOr<TaskEvaluation> run_task(const TaskPlan& task, const Plan& plan, const Tokenizer& tokenizer,
+                                        FoldkvHost& host) {
+  Progress progress(absl::StrCat("task ", task.name), static_cast<int64_t>(task.trials.size() * plan.codecs.size()),
+                    "runs");
+  progress.show(0);
+  return evaluate_task(host, plan.codecs, tokenizer, task.name, task.trials,
+                       [&](int64_t done) { progress.show(done); });
+}
+
+// The entries of codecs, with the files they come from.
+nlohmann::json windows_json(const Arguments& arguments, const Evaluation& evaluation) {
+  nlohmann::json json = evaluation_json(evaluation);
+  for (size_t i = 0; i < arguments.profiles.size(); ++i) json["codecs"][i]["profile"] = arguments.profiles[i];
+  json["length"] = arguments.length;
+  json["prefix"] = arguments.evaluation.prefix;
+  return json;
 }
 
 absl::Status run(const Arguments& arguments) {
   LAB_ASSIGN_OR_RETURN(const LanguageModel model, arguments.model.load());
-  std::optional<foldkv::Profile> profile;
-  if (!arguments.profile.empty()) {
-    LAB_ASSIGN_OR_RETURN(profile, load_profile(arguments.profile));
-  }
-  LAB_ASSIGN_OR_RETURN(const std::vector<TextSample> windows,
-                       sample_texts(arguments.texts, *model.tokenizer, arguments.length, arguments.windows));
   ThreadPool threads(arguments.model.thread_count());
+  LAB_ASSIGN_OR_RETURN(const Plan plan, make_plan(arguments, model));
   LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvHost> host, arguments.runtime.create_host(model, threads));
-  EvaluationOptions options = arguments.evaluation;
-  options.attention = arguments.sequence.options();
-  Progress progress("evaluating", static_cast<int64_t>(windows.size()), "windows");
-  progress.show(0);
-  LAB_ASSIGN_OR_RETURN(const Evaluation evaluation, evaluate(*host, profile.has_value() ? &*profile : nullptr, windows,
-                                                             options, [&](int64_t done) { progress.show(done); }));
-  if (arguments.model.json) {
-    print_json(evaluation_json(evaluation, arguments, model));
-  } else {
-    print(evaluation);
+  nlohmann::json json = nlohmann::json::object();
+  if (!plan.windows.empty()) {
+    LAB_ASSIGN_OR_RETURN(const Evaluation evaluation, run_windows(arguments, plan, *host));
+    json = windows_json(arguments, evaluation);
+    if (!arguments.model.json) std::cout << evaluation_table(evaluation) << std::flush;
   }
+  for (const TaskPlan& task : plan.tasks) {
+    LAB_ASSIGN_OR_RETURN(const TaskEvaluation evaluation, run_task(task, plan, *model.tokenizer, *host));
+    json["tasks"].push_back(task_json(evaluation));
+    if (!arguments.model.json) std::cout << "\n" << task_table(evaluation) << std::flush;
+  }
+  json["model"] = model.name;
+  if (arguments.model.json) print_json(json);
   return absl::OkStatus();
+}
+
+std::string task_help() {
+  std::string help = "ask for something hidden in the texts; may be given several times: ";
+  for (const Task& task : all_tasks()) {
+    absl::StrAppend(&help, &task == &all_tasks().front() ? "" : "; ", task.name, " (", task.description, ")");
+  }
+  return help;
+}
+
+void add_task_options(CLI::App& app, Arguments& arguments) {
+  app.add_option("--task", arguments.tasks, task_help());
+  app.add_option("--trials", arguments.trials.trials, "questions of each task")->capture_default_str();
+  app.add_option("--task-length", arguments.trials.length, "tokens of the text that a question is asked of")
+      ->capture_default_str();
+  app.add_option("--seed", arguments.trials.seed, "seed of texts, hidden things and their places")
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -144,18 +172,22 @@ void add_evaluate_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
   // The protocol keeps what is fed after the prefix exact.
   arguments->sequence.fold = 0;
-  CLI::App* app = program.add_subcommand("evaluate", "measure what compression loses, against the full cache");
+  CLI::App* app = program.add_subcommand(
+      "evaluate", "measure what compression loses, against the full cache: divergence on texts, answers to questions");
   arguments->model.add_to(*app);
   arguments->runtime.add_to(*app);
   arguments->sequence.add_to(*app);
-  app->add_option("--profile", arguments->profile, "profile; without one FoldKV keeps everything exact")
+  app->add_option("--profile", arguments->profiles,
+                  "profiles to compare, the full cache runs once for all; without one FoldKV keeps everything exact")
       ->check(CLI::ExistingFile);
   app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
   app->add_option("--length", arguments->length, "tokens of a window")->capture_default_str();
   app->add_option("--prefix", arguments->evaluation.prefix, "tokens of it that are fed first and compressed")
       ->capture_default_str();
-  app->add_option("--windows", arguments->windows, "most windows, spread evenly over all texts")->capture_default_str();
+  app->add_option("--windows", arguments->windows, "most windows, spread evenly over all texts; 0: only tasks")
+      ->capture_default_str();
   app->add_option("--feed", arguments->evaluation.feed, "tokens per step of the rest")->capture_default_str();
+  add_task_options(*app, *arguments);
   app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 

@@ -1,16 +1,12 @@
 #include "samples/lab/generate.h"
 
-#include <chrono>
 #include <optional>
 
 #include "samples/lab/status_macros.h"
+#include "samples/lab/stopwatch.h"
 
 namespace foldkv_lab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double rate(int64_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
@@ -27,11 +23,11 @@ absl::StatusOr<Generation> generate(Decoder& decoder, const Tokenizer& tokenizer
   Generation result;
   result.prompt_tokens = static_cast<int64_t>(prompt.size());
   std::vector<float> logits;
-  Clock::time_point start = Clock::now();
+  const Stopwatch prefill;
   LAB_RETURN_IF_ERROR(decoder.feed(prompt, 1, &logits, Decoder::kDefaultChunk, on_prefill));
-  result.prefill_seconds = seconds_since(start);
+  result.prefill_seconds = prefill.seconds();
   std::optional<Token> previous = prompt.back();
-  start = Clock::now();
+  const Stopwatch decode;
   for (int64_t i = 0; i < token_limit; ++i) {
     const Token token = sampler.choose(logits);
     if (tokenizer.ends_text(token)) {
@@ -47,7 +43,7 @@ absl::StatusOr<Generation> generate(Decoder& decoder, const Tokenizer& tokenizer
     LAB_RETURN_IF_ERROR(decoder.feed({&token, 1}, 1, &logits));
     ++result.decoded_tokens;
   }
-  result.decode_seconds = seconds_since(start);
+  result.decode_seconds = decode.seconds();
   return result;
 }
 

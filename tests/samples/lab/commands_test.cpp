@@ -1,6 +1,7 @@
 // The four commands one after the other, as a user types them.
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
@@ -110,13 +111,41 @@ TEST_CASE("calibrate, inspect, generate, evaluate: JSON") {
   const Json evaluated = Json::parse(
       run_well(desk.with_model({"evaluate", "--profile", desk.profile(), "--text", desk.text(), "--length", "256",
                                 "--prefix", "192", "--windows", "2", "--input", "qkv", "--feed", "8", "--json"})));
-  CHECK(evaluated["all"]["windows"] == 2);
-  CHECK(evaluated["all"]["positions"] == 128);
-  const double kl = evaluated["all"]["kl"];
+  REQUIRE(evaluated["codecs"].size() == 1);
+  const Json& codec = evaluated["codecs"][0];
+  CHECK(codec["name"] == "profile");
+  CHECK(codec["profile"] == desk.profile());
+  CHECK(codec["all"]["windows"] == 2);
+  CHECK(codec["all"]["positions"] == 128);
+  const double kl = codec["all"]["kl"];
   CHECK(kl > 0);
   CHECK(kl < 0.5);
-  CHECK(evaluated["after_prefix"]["latent_tokens"] == 192 - 4 - 64);
-  CHECK(evaluated["latents"]["ratio"].get<double>() == doctest::Approx(640.0 / (3 * 2 * (32 + 2))));
+  CHECK(codec["after_prefix"]["latent_tokens"] == 192 - 4 - 64);
+  CHECK(codec["after_window"]["ratio"] < codec["after_prefix"]["ratio"]);
+  CHECK(codec["latents"]["ratio"].get<double>() == doctest::Approx(640.0 / (3 * 2 * (32 + 2))));
+}
+
+TEST_CASE("several profiles and a task in one evaluation") {
+  const Desk desk;
+  (void)desk.calibrate({"--bits", "4"});
+  const std::string copy = desk.profile() + "-again";
+  std::filesystem::copy_file(desk.profile(), copy);
+  const std::vector<std::string> arguments = desk.with_model(
+      {"evaluate", "--profile", desk.profile(), "--profile", copy, "--text", desk.text(), "--length", "128", "--prefix",
+       "100", "--windows", "1", "--task", "needle", "--trials", "2", "--task-length", "200"});
+  const std::string table = run_well(arguments);
+  CHECK(table.find("profile-again") != std::string::npos);
+  CHECK(table.find("task needle, 2 trials") != std::string::npos);
+  std::vector<std::string> for_json = arguments;
+  for_json.push_back("--json");
+  const nlohmann::json json = nlohmann::json::parse(run_well(for_json));
+  REQUIRE(json["codecs"].size() == 2);
+  CHECK(json["codecs"][0]["all"] == json["codecs"][1]["all"]);
+  REQUIRE(json["tasks"].size() == 1);
+  CHECK(json["tasks"][0]["task"] == "needle");
+  // A model of tiny stories cannot do it.
+  CHECK(json["tasks"][0]["usable"] == false);
+  CHECK_FALSE(json["tasks"][0]["codecs"][0].contains("retention"));
 }
 
 TEST_CASE("the same in words") {
@@ -149,6 +178,16 @@ TEST_CASE("what does not fit together is refused in words") {
   CHECK_FALSE(run(desk.with_model({"generate", "--prompt", "a", "--backend", "none"})).status.ok());
   CHECK_FALSE(
       run(desk.with_model({"calibrate", "--text", desk.text(), "--out", desk.profile(), "--bits", "77"})).status.ok());
+  const auto evaluated = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = desk.with_model({"evaluate", "--text", desk.text(), "--windows", "0"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return std::string(run(arguments).status.message());
+  };
+  CHECK(evaluated({}).find("--windows 0") != std::string::npos);
+  CHECK(evaluated({"--task", "chess"}).find("no task \"chess\"; expected one of needle") != std::string::npos);
+  CHECK(evaluated({"--task", "copy", "--task-length", "30"}).find("contexts of 30 tokens") != std::string::npos);
+  CHECK(evaluated({"--task", "copy", "--task-length", "90000"}).find("no text holds") != std::string::npos);
+  CHECK(evaluated({"--task", "copy", "--trials", "0"}).find("0 trials") != std::string::npos);
 }
 
 }  // namespace
