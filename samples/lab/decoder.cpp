@@ -1,10 +1,11 @@
 #include "samples/lab/decoder.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "samples/lab/gated_unit.h"
 #include "samples/lab/linear.h"
+#include "samples/lab/rms_norm.h"
 #include "samples/lab/status_macros.h"
 
 namespace foldkv_lab {
@@ -12,17 +13,6 @@ namespace {
 
 void grow(FloatBuffer* buffer, int64_t size) {
   if (buffer->size() < size) *buffer = FloatBuffer(size);
-}
-
-// x * sigmoid(x), written so that large magnitudes neither overflow nor lose the sign.
-float silu(float x) { return x / (1.0f + std::exp(-x)); }
-
-// The root mean square in double precision: the sum of a wide row loses digits in single.
-void rms_norm(const float* input, const float* weight, int64_t size, double epsilon, float* output) {
-  double squares = 0;
-  for (int64_t i = 0; i < size; ++i) squares += static_cast<double>(input[i]) * static_cast<double>(input[i]);
-  const float factor = static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(size) + epsilon));
-  for (int64_t i = 0; i < size; ++i) output[i] = input[i] * factor * weight[i];
 }
 
 }  // namespace
@@ -101,7 +91,7 @@ void Decoder::feed_forward(const ModelLayer& layer, int64_t rows) {
     const float* gate = gates_.data() + row * 2 * size;
     const float* up = gate + size;
     float* activated = activated_.data() + row * size;
-    for (int64_t i = first; i < std::min(first + kSlice, size); ++i) activated[i] = silu(gate[i]) * up[i];
+    gated_unit(gate + first, up + first, std::min(kSlice, size - first), activated + first);
   });
   linear(layer.down, nullptr, activated_.data(), rows, branch_.data(), threads_);
   for (int64_t i = 0; i < rows * hidden; ++i) residual_.data()[i] += branch_.data()[i];

@@ -1,37 +1,18 @@
 #include "samples/lab/linear.h"
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include <algorithm>
 
+#include "samples/lab/dense_product.h"
 #include "samples/lab/vector_kernels.h"
-
-// The product library runs on OpenMP's threads. Its own would compete with those of the pool and of FoldKV, so every
-// product runs on the thread that asks for it. (Declared here since a compiler's omp.h belongs to its own OpenMP.)
-extern "C" {
-int omp_get_max_threads(void);
-void omp_set_num_threads(int threads);
-}
 
 namespace foldkv_lab {
 namespace {
 
-class OneProductThread {
- public:
-  OneProductThread() : threads_before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneProductThread() { omp_set_num_threads(threads_before_); }
-  OneProductThread(const OneProductThread&) = delete;
-  OneProductThread& operator=(const OneProductThread&) = delete;
-
- private:
-  int threads_before_;
-};
-
-// Outputs per task: enough work to be worth a thread, whole vectors.
-int64_t outputs_per_task(const Matrix& weight, int64_t rows, int threads) {
+// Columns of a product of `rows` rows per task: enough work to be worth a thread, whole vectors.
+int64_t columns_per_task(int64_t columns, int64_t rows, int64_t depth, int threads) {
   constexpr int64_t kUnit = 16;
-  const int64_t smallest = ThreadPool::kWorthSharing / (weight.columns * rows) + 1;
-  const int64_t even = (weight.rows + threads - 1) / threads;
+  const int64_t smallest = ThreadPool::kWorthSharing / (depth * rows) + 1;
+  const int64_t even = (columns + threads - 1) / threads;
   return (std::max(smallest, even) + kUnit - 1) / kUnit * kUnit;
 }
 
@@ -42,9 +23,17 @@ void add_product(const Matrix& weight, int64_t first, int64_t count, const float
     vector_kernels().multiply_row(weight.row(first), input, count, weight.columns, output + first);
     return;
   }
-  const OneProductThread one_thread;
-  dnnl_sgemm('N', 'T', rows, count, weight.columns, 1.0f, input, weight.columns, weight.row(first), weight.columns,
-             1.0f, output + first, weight.rows);
+  dense_product({.a = input,
+                 .a_stride = weight.columns,
+                 .b = weight.row(first),
+                 .b_stride = weight.columns,
+                 .b_transposed = true,
+                 .c = output + first,
+                 .c_stride = weight.rows,
+                 .rows = rows,
+                 .depth = weight.columns,
+                 .columns = count,
+                 .accumulate = true});
 }
 
 }  // namespace
@@ -52,7 +41,7 @@ void add_product(const Matrix& weight, int64_t first, int64_t count, const float
 void linear(const Matrix& weight, const float* bias, const float* input, int64_t rows, float* output,
             ThreadPool& threads) {
   const int64_t outputs = weight.rows;
-  const int64_t step = outputs_per_task(weight, rows, threads.threads());
+  const int64_t step = columns_per_task(outputs, rows, weight.columns, threads.threads());
   threads.parallel_for((outputs + step - 1) / step, rows * outputs * weight.columns, [&](int64_t task) {
     const int64_t first = task * step;
     const int64_t count = std::min(step, outputs - first);
@@ -65,6 +54,24 @@ void linear(const Matrix& weight, const float* bias, const float* input, int64_t
       }
     }
     add_product(weight, first, count, input, rows, output);
+  });
+}
+
+void linear_backward(const Matrix& weight, const float* output_gradient, int64_t rows, float* input_gradient,
+                     ThreadPool& threads) {
+  const int64_t inputs = weight.columns;
+  const int64_t step = columns_per_task(inputs, rows, weight.rows, threads.threads());
+  threads.parallel_for((inputs + step - 1) / step, rows * inputs * weight.rows, [&](int64_t task) {
+    const int64_t first = task * step;
+    dense_product({.a = output_gradient,
+                   .a_stride = weight.rows,
+                   .b = weight.row(0) + first,
+                   .b_stride = inputs,
+                   .c = input_gradient + first,
+                   .c_stride = inputs,
+                   .rows = rows,
+                   .depth = weight.rows,
+                   .columns = std::min(step, inputs - first)});
   });
 }
 

@@ -18,6 +18,14 @@ void RotationTable::extend(int64_t end) {
 }
 
 void RotationTable::rotate(const float* head, int64_t position, float* rotated) const {
+  turn(head, position, 1.0f, rotated);
+}
+
+void RotationTable::rotate_back(const float* rotated, int64_t position, float* head) const {
+  turn(rotated, position, -1.0f, head);
+}
+
+void RotationTable::turn(const float* head, int64_t position, float direction, float* turned) const {
   const int64_t pairs = static_cast<int64_t>(inverse_frequencies_.size());
   const float* cosines = cosines_.data() + position * pairs;
   const float* sines = sines_.data() + position * pairs;
@@ -25,12 +33,13 @@ void RotationTable::rotate(const float* head, int64_t position, float* rotated) 
   const int64_t step = pairing_ == Pairing::kInterleaved ? 2 : 1;
   const int64_t distance = pairing_ == Pairing::kInterleaved ? 1 : pairs;
   for (int64_t pair = 0; pair < pairs; ++pair) {
+    const float sine = direction * sines[pair];
     const float first = head[pair * step];
     const float second = head[pair * step + distance];
-    rotated[pair * step] = first * cosines[pair] - second * sines[pair];
-    rotated[pair * step + distance] = first * sines[pair] + second * cosines[pair];
+    turned[pair * step] = first * cosines[pair] - second * sine;
+    turned[pair * step + distance] = first * sine + second * cosines[pair];
   }
-  std::copy(head + 2 * pairs, head + head_size_, rotated + 2 * pairs);
+  std::copy(head + 2 * pairs, head + head_size_, turned + 2 * pairs);
 }
 
 }  // namespace foldkv_lab

@@ -18,8 +18,13 @@ class RotationTable {
 
   // Turns one head by its position, which the table must reach.
   void rotate(const float* head, int64_t position, float* rotated) const;
+  // The inverse of rotate, and its transpose: gradients of rotated heads become gradients of heads.
+  void rotate_back(const float* rotated, int64_t position, float* head) const;
 
  private:
+  // direction: 1 or -1.
+  void turn(const float* head, int64_t position, float direction, float* turned) const;
+
   std::vector<double> inverse_frequencies_;
   int64_t head_size_;
   Pairing pairing_;

@@ -13,13 +13,6 @@
 namespace foldkv_lab::test {
 namespace {
 
-std::vector<Token> random_tokens(int64_t count, uint64_t seed) {
-  foldkv::test::Random random(seed);
-  std::vector<Token> tokens;
-  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random.between(0, 261)));
-  return tokens;
-}
-
 double largest_difference(const std::vector<float>& got, const std::vector<std::vector<double>>& expected) {
   double largest = 0;
   size_t i = 0;
@@ -29,25 +22,9 @@ double largest_difference(const std::vector<float>& got, const std::vector<std::
   return largest;
 }
 
-// The shapes differ in pairing, biases, sharing of KV heads and rotated part of a head.
-std::vector<Model> models() {
-  std::vector<Model> result;
-  result.push_back(random_model(small_shape("llama"), 1, 0));
-  result.push_back(random_model(small_shape("qwen2"), 2, 30));
-  ModelShape shape = small_shape("qwen2");
-  shape.kv_heads = 1;
-  shape.head_size = 24;  // hidden size is not heads times head size, and no multiple of 16
-  shape.inverse_frequencies = standard_inverse_frequencies(10000.0, 16);
-  result.push_back(random_model(shape, 3, 30));
-  shape = small_shape("llama");
-  shape.kv_heads = 6;
-  result.push_back(random_model(shape, 4, 0));
-  return result;
-}
-
 TEST_CASE("the full cache computes what a decoder without cache does, however the text is cut") {
   const std::vector<Token> tokens = random_tokens(150, 1);
-  for (const Model& model : models()) {
+  for (const Model& model : varied_models()) {
     CAPTURE(model.shape.architecture);
     const std::vector<std::vector<double>> expected = ReferenceDecoder(model).logits(tokens);
     for (const int threads : {1, 2}) {

@@ -9,22 +9,35 @@
 
 namespace foldkv_lab::test {
 
-// The decoder once more, as plainly as it can be written and in double precision, without a cache: every token attends
-// over a list of all keys and values before it.
+// Of one layer, for each token [kv width]; keys before rotation.
+struct ReferenceCache {
+  std::vector<std::vector<double>> keys;
+  std::vector<std::vector<double>> values;
+};
+
+// The decoder once more, as plainly as it can be written and in double precision: every token attends over a list of
+// all keys and values before it.
 class ReferenceDecoder {
  public:
   explicit ReferenceDecoder(const Model& model) : model_(model) {}
 
   // Logits of every token: [tokens][vocabulary].
   [[nodiscard]] std::vector<std::vector<double>> logits(const std::vector<Token>& tokens) const {
+    std::vector<ReferenceCache> cache(model_.layers.size());
+    return logits(tokens, &cache);
+  }
+
+  // The same after the tokens of the cache, one for each layer, to which these are appended.
+  [[nodiscard]] std::vector<std::vector<double>> logits(const std::vector<Token>& tokens,
+                                                        std::vector<ReferenceCache>* cache) const {
     std::vector<std::vector<double>> states;
     for (const Token token : tokens) {
       const float* row = model_.embedding.row(token);
       states.emplace_back(row, row + model_.shape.hidden_size);
     }
-    for (const ModelLayer& layer : model_.layers) {
-      attention(layer, &states);
-      for (std::vector<double>& state : states) feed_forward(layer, &state);
+    for (size_t i = 0; i < model_.layers.size(); ++i) {
+      attention(model_.layers[i], &(*cache)[i], &states);
+      for (std::vector<double>& state : states) feed_forward(model_.layers[i], &state);
     }
     std::vector<std::vector<double>> result;
     for (const std::vector<double>& state : states) {
@@ -71,48 +84,60 @@ class ReferenceDecoder {
     }
   }
 
-  void attention(const ModelLayer& layer, std::vector<Vector>* states) const {
+  // All heads of a key or query.
+  [[nodiscard]] Vector rotated(Vector numbers, size_t position) const {
+    for (size_t start = 0; start < numbers.size(); start += static_cast<size_t>(model_.shape.head_size)) {
+      rotate(&numbers, static_cast<int64_t>(start), static_cast<int64_t>(position));
+    }
+    return numbers;
+  }
+
+  void attention(const ModelLayer& layer, ReferenceCache* cache, std::vector<Vector>* states) const {
     const ModelShape& shape = model_.shape;
-    const int64_t head_size = shape.head_size;
-    std::vector<Vector> rows;
-    for (size_t token = 0; token < states->size(); ++token) {
-      Vector row = product(layer.query_key_value, norm((*states)[token], layer.attention_norm));
+    const size_t before = cache->keys.size();
+    std::vector<Vector> queries;
+    for (const Vector& state : *states) {
+      Vector row = product(layer.query_key_value, norm(state, layer.attention_norm));
       for (size_t i = 0; i < layer.query_key_value_bias.size(); ++i) {
         row[i] += static_cast<double>(layer.query_key_value_bias[i]);
       }
-      for (int64_t head = 0; head < shape.query_heads + shape.kv_heads; ++head) {
-        rotate(&row, head * head_size, static_cast<int64_t>(token));
-      }
-      rows.push_back(row);
+      const auto key = row.begin() + shape.query_width();
+      const auto value = key + shape.kv_width();
+      queries.push_back(rotated(Vector(row.begin(), key), cache->keys.size()));
+      cache->keys.emplace_back(key, value);
+      cache->values.emplace_back(value, row.end());
     }
+    std::vector<Vector> keys;
+    for (const Vector& key : cache->keys) keys.push_back(rotated(key, keys.size()));
     for (size_t token = 0; token < states->size(); ++token) {
       Vector context;
       for (int64_t head = 0; head < shape.query_heads; ++head) {
-        const Vector part = attend(rows, token, head);
+        const Vector part = attend(queries[token], keys, cache->values, before + token + 1, head);
         context.insert(context.end(), part.begin(), part.end());
       }
       add(product(layer.attention_output, context), &(*states)[token]);
     }
   }
 
-  [[nodiscard]] Vector attend(const std::vector<Vector>& rows, size_t token, int64_t head) const {
+  // One head of a query over the first `visible` tokens.
+  [[nodiscard]] Vector attend(const Vector& query, const std::vector<Vector>& keys, const std::vector<Vector>& values,
+                              size_t visible, int64_t head) const {
     const ModelShape& shape = model_.shape;
     const int64_t kv_head = head / (shape.query_heads / shape.kv_heads);
     const size_t size = static_cast<size_t>(shape.head_size);
-    const size_t query = static_cast<size_t>(head) * size;
-    const size_t key = static_cast<size_t>(shape.query_width() + kv_head * shape.head_size);
-    const size_t value = key + static_cast<size_t>(shape.kv_width());
+    const size_t query_start = static_cast<size_t>(head) * size;
+    const size_t start = static_cast<size_t>(kv_head) * size;
     Vector weights;
     double total = 0;
-    for (size_t other = 0; other <= token; ++other) {
+    for (size_t token = 0; token < visible; ++token) {
       double score = 0;
-      for (size_t i = 0; i < size; ++i) score += rows[token][query + i] * rows[other][key + i];
+      for (size_t i = 0; i < size; ++i) score += query[query_start + i] * keys[token][start + i];
       weights.push_back(std::exp(score / std::sqrt(static_cast<double>(size))));
       total += weights.back();
     }
     Vector context(size, 0.0);
-    for (size_t other = 0; other <= token; ++other) {
-      for (size_t i = 0; i < size; ++i) context[i] += weights[other] / total * rows[other][value + i];
+    for (size_t token = 0; token < visible; ++token) {
+      for (size_t i = 0; i < size; ++i) context[i] += weights[token] / total * values[token][start + i];
     }
     return context;
   }

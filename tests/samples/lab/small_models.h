@@ -8,6 +8,7 @@
 
 #include "samples/lab/byte_alphabet.h"
 #include "samples/lab/model.h"
+#include "samples/lab/tokenizer.h"
 #include "tests/samples/lab/gguf_builder.h"
 #include "tests/support/random.h"
 
@@ -70,6 +71,30 @@ inline Model random_model(const ModelShape& shape, uint64_t seed, double key_bia
   }
   model.final_norm = random_gains(random, shape.hidden_size);
   return model;
+}
+
+// The shapes differ in pairing, biases, sharing of KV heads and rotated part of a head.
+inline std::vector<Model> varied_models() {
+  std::vector<Model> result;
+  result.push_back(random_model(small_shape("llama"), 1, 0));
+  result.push_back(random_model(small_shape("qwen2"), 2, 30));
+  ModelShape shape = small_shape("qwen2");
+  shape.kv_heads = 1;
+  shape.head_size = 24;  // hidden size is not heads times head size, and no multiple of 16
+  shape.inverse_frequencies = standard_inverse_frequencies(10000.0, 16);
+  result.push_back(random_model(shape, 3, 30));
+  shape = small_shape("llama");
+  shape.kv_heads = 6;
+  result.push_back(random_model(shape, 4, 0));
+  return result;
+}
+
+// In the vocabulary of small_shape.
+inline std::vector<Token> random_tokens(int64_t count, uint64_t seed) {
+  foldkv::test::Random random(seed);
+  std::vector<Token> tokens;
+  for (int64_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random.between(0, 261)));
+  return tokens;
 }
 
 inline std::vector<float> numbers_of(const Matrix& matrix, int64_t first_row, int64_t rows) {
