@@ -88,8 +88,10 @@ StatusOr<std::vector<TensorView>> read_layers(const foldkv_tensor* tensors, cons
   return views;
 }
 
-Status observe(Calibrator& calibrator, const foldkv_tensor* keys, const foldkv_tensor* values, int32_t layer_count,
-               int64_t first_token) {
+enum class Observed { kRows, kGradients };
+
+Status observe(Calibrator& calibrator, Observed observed, const foldkv_tensor* keys, const foldkv_tensor* values,
+               int32_t layer_count, int64_t first_token) {
   const Model& model = calibrator.model();
   if (layer_count != model.layer_count()) {
     return argument_error("layer_count",
@@ -97,7 +99,8 @@ Status observe(Calibrator& calibrator, const foldkv_tensor* keys, const foldkv_t
   }
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<TensorView> key_views, read_layers(keys, model, "keys"));
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<TensorView> value_views, read_layers(values, model, "values"));
-  return calibrator.observe(key_views, value_views, first_token);
+  return observed == Observed::kRows ? calibrator.observe(key_views, value_views, first_token)
+                                     : calibrator.observe_gradients(key_views, value_views, first_token);
 }
 
 StatusOr<std::vector<Band>> read_bands(const foldkv_band* source, int32_t count, absl::string_view name) {
@@ -106,7 +109,10 @@ StatusOr<std::vector<Band>> read_bands(const foldkv_band* source, int32_t count,
   if (count == 0 && source == nullptr) return bands;
   FOLDKV_RETURN_IF_ERROR(check_count(count, 1, absl::StrCat(name, "_count")));
   FOLDKV_RETURN_IF_ERROR(require(source, name));
-  for (int32_t index = 0; index < count; ++index) bands.push_back({source[index].width, source[index].bits});
+  for (int32_t index = 0; index < count; ++index) {
+    const foldkv_band& band = source[index];
+    bands.push_back({band.width, band.bits, static_cast<backend::Code>(band.code), band.step == 0 ? 1 : band.step});
+  }
   return bands;
 }
 
@@ -134,6 +140,9 @@ StatusOr<SolveOptions> read_solve_options(const foldkv_solve_options* source) {
   if (options.scale_group != 0) rules.scale_group = options.scale_group;
   rules.rotate = options.rotate == 1;
   rules.centred = options.uncentred == 0;
+  FOLDKV_RETURN_IF_ERROR(check_flag(options.use_metric, "options.use_metric"));
+  rules.use_metric = options.use_metric == 1;
+  if (options.metric_floor != 0.0) rules.metric_floor = options.metric_floor;
   FOLDKV_ASSIGN_OR_RETURN(rules.key_bands, read_bands(options.key_bands, options.key_band_count, "options.key_bands"));
   FOLDKV_ASSIGN_OR_RETURN(rules.value_bands,
                           read_bands(options.value_bands, options.value_band_count, "options.value_bands"));
@@ -166,7 +175,18 @@ foldkv_status foldkv_calibrator_observe(foldkv_calibrator* calibrator, const fol
                                         foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(calibrator, "calibrator"));
-    return foldkv::abi::observe(*calibrator->object, keys, values, layer_count, first_token);
+    return foldkv::abi::observe(*calibrator->object, foldkv::abi::Observed::kRows, keys, values, layer_count,
+                                first_token);
+  });
+}
+
+foldkv_status foldkv_calibrator_observe_gradients(foldkv_calibrator* calibrator, const foldkv_tensor* keys,
+                                                  const foldkv_tensor* values, int32_t layer_count,
+                                                  int64_t first_token, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(calibrator, "calibrator"));
+    return foldkv::abi::observe(*calibrator->object, foldkv::abi::Observed::kGradients, keys, values, layer_count,
+                                first_token);
   });
 }
 

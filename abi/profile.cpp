@@ -4,7 +4,9 @@
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_struct.h"
+#include "runtime/calibration/plan_bits.h"
 #include "runtime/codec/latent_layout.h"
+#include "runtime/profile/limits.h"
 #include "runtime/profile/profile_reader.h"
 #include "runtime/profile/profile_writer.h"
 
@@ -39,6 +41,7 @@ foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
     info.bytes_per_token += bytes_per_token(profile.groups[index], plan.groups[index]);
     info.full_bytes_per_token += 2 * kBytesOfHalf * profile.groups[index].stacked_width();
   }
+  info.expected_cost = expected_cost(profile, plan);
   return info;
 }
 
@@ -85,6 +88,20 @@ Status check_side(int32_t side) {
 StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) {
   FOLDKV_RETURN_IF_ERROR(check_side(side));
   return side == FOLDKV_KEYS ? &group.keys : &group.values;
+}
+
+StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, int32_t count) {
+  if (count < 1 || count > kMaxPlans) {
+    return argument_error("plan_count", absl::StrCat("is ", count, ", expected 1 to ", kMaxPlans));
+  }
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv_plan_options> options, read_structs(source, count, "plans"));
+  std::vector<PlanWish> wishes;
+  for (size_t index = 0; index < options.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(require(options[index].name, absl::StrCat("plans[", index, "].name")));
+    wishes.push_back({options[index].name, options[index].bytes_per_token, options[index].ratio,
+                      options[index].value_weight == 0.0 ? 1.0 : options[index].value_weight});
+  }
+  return wishes;
 }
 
 // An array the caller made must hold all of it.
@@ -147,6 +164,18 @@ foldkv_status foldkv_profile_get_info(const foldkv_profile* profile, foldkv_prof
   });
 }
 
+foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_plan_options* plans, int32_t plan_count,
+                                  foldkv_profile** planned, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(planned, "planned"));
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes, foldkv::abi::read_wishes(plans, plan_count));
+    FOLDKV_ASSIGN_OR_RETURN(foldkv::Profile made, foldkv::plan_bits(*profile->object, wishes));
+    *planned = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
+    return absl::OkStatus();
+  });
+}
+
 foldkv_status foldkv_profile_get_plan(const foldkv_profile* profile, int32_t plan, foldkv_plan_info* info,
                                       foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
@@ -189,7 +218,9 @@ foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t pl
     const std::vector<foldkv::Band>& found = side == FOLDKV_KEYS ? sides.keys : sides.values;
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(bands, "bands", capacity, found.size()));
     std::transform(found.begin(), found.end(), bands,
-                   [](const foldkv::Band& band) { return foldkv_band{band.width, band.bits}; });
+                   [](const foldkv::Band& band) {
+                     return foldkv_band{band.width, band.bits, static_cast<int32_t>(band.code), band.step};
+                   });
     return absl::OkStatus();
   });
 }

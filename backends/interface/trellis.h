@@ -135,7 +135,7 @@ struct TrellisRate {
 inline constexpr TrellisRate kTrellisRates[] = {
     {1, 2, kTrellisHalf, 0.526, 2.1097f},  {1, 1, kTrellisOne, 0.280, 1.3889f},
     {3, 2, kTrellisOneAndHalf, 0.149, 1.1751f}, {2, 1, kTrellisTwo, 0.0776, 1.0841f},
-    {3, 1, kTrellisThree, 0.0214, 1.0219f}, {4, 1, kTrellisFour, 0.0059, 1.0059f},
+    {3, 1, kTrellisThree, 0.0214, 1.0219f}, {4, 1, kTrellisFour, 0.0071, 1.0072f},
 };
 
 // What coordinate v of a step decodes to, in units of the scale. Every backend multiplies this by the scale, in f32.

@@ -285,6 +285,8 @@ typedef struct foldkv_plan_info {
   char name[32];
   int64_t bytes_per_token;      /* codes, scales and correction coefficients of one token in all groups */
   int64_t full_bytes_per_token; /* 16-bit keys and values of one token in the same layers */
+  double expected_cost;         /* mean of e^T M e over a token's errors e, with the metric M that the profile was
+                                   solved in (mean square error without one) */
 } foldkv_plan_info;
 
 enum { FOLDKV_KEYS = 0, FOLDKV_VALUES = 1 };
@@ -304,9 +306,15 @@ typedef struct foldkv_group_info {
   int64_t bytes_per_sequence;/* mean and correction basis */
 } foldkv_group_info;
 
+/* How latent coordinates are stored. UNIFORM: bits (2 to 8) for each, one scale in f16 for a scale group. TRELLIS: bits
+ * for each `step` coordinates, 1 to 4 for one or 1 or 3 for two; a scale of one byte for a scale group. */
+enum { FOLDKV_CODE_UNIFORM = 0, FOLDKV_CODE_TRELLIS = 1 };
+
 typedef struct foldkv_band {
   int32_t width; /* adjacent latent coordinates */
-  int32_t bits;  /* 2 to 8, or 0: not stored */
+  int32_t bits;  /* 0: not stored */
+  int32_t code;
+  int32_t step;  /* 0: 1 */
 } foldkv_band;
 
 FOLDKV_API foldkv_status foldkv_profile_get_info(const foldkv_profile* profile, foldkv_profile_info* info,
@@ -359,6 +367,13 @@ FOLDKV_API void foldkv_calibrator_release(foldkv_calibrator* calibrator);
 FOLDKV_API foldkv_status foldkv_calibrator_observe(foldkv_calibrator* calibrator, const foldkv_tensor* keys,
                                                    const foldkv_tensor* values, int32_t layer_count,
                                                    int64_t first_token, foldkv_error* error);
+/* What errors of cached keys and values cost: gradients of a loss with respect to them, for the tokens [first_token, ...)
+ * of a sample, shaped as in foldkv_calibrator_observe. Each token's gradient g adds g g^T to the metric M of its layer.
+ * With the loss -log p(y) of later tokens and y drawn from the model's own prediction, M is the Fisher metric and
+ * e^T M e / 2 the divergence that a small error e causes. */
+FOLDKV_API foldkv_status foldkv_calibrator_observe_gradients(foldkv_calibrator* calibrator, const foldkv_tensor* keys,
+                                                             const foldkv_tensor* values, int32_t layer_count,
+                                                             int64_t first_token, foldkv_error* error);
 /* From now on every step of the sequence that commits is observed. The sequence must be empty and exact
  * (no profile). calibrator NULL detaches. The calibrator may not be used by others during such a commit. */
 FOLDKV_API foldkv_status foldkv_calibrator_attach(foldkv_calibrator* calibrator, foldkv_sequence* sequence,
@@ -369,7 +384,7 @@ FOLDKV_API foldkv_status foldkv_calibrator_merge(foldkv_calibrator* calibrator, 
 
 typedef struct foldkv_solve_options {
   uint32_t struct_size;
-  int32_t latent_width;  /* 0: key_width of a layer */
+  int32_t latent_width;  /* 0: key_width of a layer; more than a group has: all */
   int32_t bits;          /* 0: 4. 2 to 8 */
   int32_t scale_group;   /* 0: 128 */
   int32_t rotate;        /* 1: Hadamard rotation inside scale groups (their largest power of two) */
@@ -381,8 +396,9 @@ typedef struct foldkv_solve_options {
   int32_t correction_rank;       /* 0: no correction */
   int32_t correction_oversample; /* 0: 8 */
   int32_t correction_iterations; /* power iterations. 0: 1; -1: none */
-  int32_t reserved;
+  int32_t use_metric;            /* 1: directions and variances in the metric of the observed gradients */
   uint64_t seed;                 /* of the correction's random test vectors */
+  double metric_floor;           /* share of a layer's mean cost that every direction costs at least. 0: 0.02 */
 } foldkv_solve_options;
 
 /* Leading eigenvectors of the covariance of the stacked keys, and of the values, of each group
@@ -390,6 +406,25 @@ typedef struct foldkv_solve_options {
 FOLDKV_API foldkv_status foldkv_calibrator_solve(const foldkv_calibrator* calibrator,
                                                  const foldkv_solve_options* options, foldkv_profile** profile,
                                                  foldkv_error* error);
+
+/* ----------------------------------------------------------------------------------------- plans */
+
+/* What a plan shall take: bytes_per_token at most, or ratio times less than 16-bit keys and values. */
+typedef struct foldkv_plan_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* name;       /* up to 31 bytes */
+  double bytes_per_token; /* codes, scales and correction coefficients of all groups; 0: ratio counts */
+  double ratio;
+  double value_weight;    /* an error in values counts as this many in keys. 0: 1 */
+} foldkv_plan_options;
+
+/* A profile with the same bases under new plans, the first of which is the default. Bits are shared out over units of
+ * one scale group of coordinates each, over all groups and both sides at once, by what an error in each coordinate costs
+ * (reverse water-filling over the profile's variances). It should have been solved with many coordinates (latent_width),
+ * of which the bases keep those that the widest plan stores. */
+FOLDKV_API foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_plan_options* plans,
+                                             int32_t plan_count, foldkv_profile** planned, foldkv_error* error);
 
 /* -------------------------------------------------------------------------------------- sequence */
 

@@ -209,11 +209,16 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
     if (!outcome) return outcome;
     return Result<std::vector<std::byte>>(std::move(bytes), outcome);
   }
+  // The same bases under new plans.
+  [[nodiscard]] Result<Profile> plan(std::span<const foldkv_plan_options> plans) const {
+    return detail::make<Profile, foldkv_profile>(foldkv_profile_plan, get(), plans.data(),
+                                                 static_cast<int32_t>(plans.size()));
+  }
   Outcome check(const Model& model) const { return Outcome::of(foldkv_profile_check, get(), model.get()); }
   [[nodiscard]] Result<foldkv_profile_info> info() const {
     return detail::fill<foldkv_profile_info>(foldkv_profile_get_info, get());
   }
-  [[nodiscard]] Result<foldkv_plan_info> plan(int32_t index) const {
+  [[nodiscard]] Result<foldkv_plan_info> plan_info(int32_t index) const {
     return detail::fill<foldkv_plan_info>(foldkv_profile_get_plan, get(), index);
   }
   [[nodiscard]] Result<foldkv_group_info> group(int32_t index, int32_t plan = 0) const {
@@ -311,6 +316,12 @@ class Calibrator : public Owner<foldkv_calibrator, foldkv_calibrator_release> {
     assert(keys.size() == values.size());
     return Outcome::of(foldkv_calibrator_observe, get(), keys.data(), values.data(), static_cast<int32_t>(keys.size()),
                        first_token);
+  }
+  Outcome observe_gradients(std::span<const foldkv_tensor> keys, std::span<const foldkv_tensor> values,
+                            int64_t first_token) {
+    assert(keys.size() == values.size());
+    return Outcome::of(foldkv_calibrator_observe_gradients, get(), keys.data(), values.data(),
+                       static_cast<int32_t>(keys.size()), first_token);
   }
   Outcome attach(Sequence& sequence) { return Outcome::of(foldkv_calibrator_attach, get(), sequence.get()); }
   // Whatever calibrator observes the sequence stops doing so.

@@ -17,7 +17,7 @@ struct SolveOptions {
   bool rotate = false;  // Hadamard inside scale groups
   bool centred = true;
   bool use_metric = false;      // directions and variances in the metric of the observed gradients
-  double metric_floor = 0.001;  // see make_metric
+  double metric_floor = 0.02;   // see make_metric
   std::vector<Band> key_bands;  // explicit bands instead of latent_width and bits
   std::vector<Band> value_bands;
   CorrectionRules correction;  // of every group

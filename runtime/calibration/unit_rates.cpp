@@ -10,8 +10,11 @@
 namespace foldkv {
 namespace {
 
-// Gaussian numbers, the scale from the largest of some tens of them.
-double uniform_distortion(int32_t bits) { return 1.2 * std::pow(4.0, -bits); }
+// A step's square over 12, the step from the largest of 64 Gaussian numbers, whose mean square is 6.9.
+double uniform_distortion(int32_t bits) {
+  const double largest_code = std::pow(2.0, bits - 1) - 1.0;
+  return 6.9 / 12.0 / (largest_code * largest_code);
+}
 
 std::vector<UnitRate> make_rates() {
   std::vector<UnitRate> rates;

@@ -18,10 +18,10 @@ namespace foldkv {
 struct ProfileSide {
   int64_t latent_width = 0;
   std::vector<float> basis;  // [layers * key_width][latent_width]: rows are rebuilt by it; rotated when the group says so
-  std::vector<float> projection;  // likewise: its transpose makes latents. Empty: the basis, whose columns are orthonormal
   std::vector<float> mean;   // [layers * key_width]; zeros when uncentred
   std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation; with a
                                   // projection of its own what the coordinate's error costs when it is not stored
+  std::vector<float> projection;  // like basis: its transpose makes latents. Empty: the basis, whose columns are orthonormal
 };
 
 struct ProfileGroup {

@@ -14,6 +14,8 @@ namespace foldkv_lab {
 struct CalibrationOptions {
   foldkv_calibrator_options calibrator = {};
   foldkv_solve_options solve = {};
+  bool gradients = false;      // observe what errors cost too
+  std::vector<double> ratios;  // bit plans, each so many times smaller than 16 bit and named "31x"; none: solve's own
 };
 
 // Runs each sample through the model with an exact sequence that the library observes, and solves for a profile.

@@ -32,6 +32,7 @@ struct Arguments {
   std::string value_bands;
   bool uncentred = false;
   bool rotate = false;
+  bool plain_metric = false;
 };
 
 // The library wants arrays: they must live until the profile is solved.
@@ -50,10 +51,25 @@ absl::Status set_bands(const Arguments& arguments, foldkv_solve_options* solve, 
   return absl::OkStatus();
 }
 
+// What bit plans need where the user said nothing else: many layers together, all coordinates, ranked by what their
+// errors cost, in rotated units of 64.
+void set_up_for_plans(CalibrationOptions& options, bool plain_metric) {
+  constexpr int32_t kAllCoordinates = 65536;
+  constexpr int32_t kUnit = 64;
+  constexpr int32_t kLayersPerGroup = 12;
+  options.gradients = !plain_metric;
+  options.solve.use_metric = plain_metric ? 0 : 1;
+  options.solve.rotate = 1;
+  if (options.solve.latent_width == 0) options.solve.latent_width = kAllCoordinates;
+  if (options.solve.scale_group == 0) options.solve.scale_group = kUnit;
+  if (options.calibrator.layers_per_group == 0) options.calibrator.layers_per_group = kLayersPerGroup;
+}
+
 absl::Status run(const Arguments& arguments) {
   CalibrationOptions options = arguments.calibration;
   options.solve.uncentred = arguments.uncentred ? 1 : 0;
   options.solve.rotate = arguments.rotate ? 1 : 0;
+  if (!options.ratios.empty()) set_up_for_plans(options, arguments.plain_metric);
   Bands bands;
   LAB_RETURN_IF_ERROR(set_bands(arguments, &options.solve, &bands));
   LAB_ASSIGN_OR_RETURN(const LanguageModel model, arguments.model.load());
@@ -103,6 +119,11 @@ void add_calibrate_command(CLI::App& program, Command* command) {
   app->add_flag("--rotate", arguments->rotate, "rotate inside scale groups");
   app->add_option("--correction-rank", solve.correction_rank, "rank of each sequence's key correction; default 0");
   app->add_option("--seed", solve.seed, "seed of the correction");
+  app->add_option("--plan", arguments->calibration.ratios,
+                  "bit plans that take so many times less than 16 bit, as 14 31 64; groups of 12 layers then, all their "
+                  "coordinates, and gradients that say what errors cost")
+      ->check(CLI::PositiveNumber);
+  app->add_flag("--no-gradients", arguments->plain_metric, "bit plans by variance alone");
   app->add_flag("--no-centre", arguments->uncentred, "subtract no mean (to see what the mean is worth)");
   app->add_option("--key-bands", arguments->key_bands, "bands of key coordinates instead of --bits, as 64x8,128x4");
   app->add_option("--value-bands", arguments->value_bands, "likewise for values");

@@ -15,6 +15,7 @@
 #include "samples/lab/evaluate.h"
 #include "samples/lab/evaluate_task.h"
 #include "samples/lab/evaluation_report.h"
+#include "samples/lab/foldkv_error.h"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/progress.h"
 #include "samples/lab/status_macros.h"
@@ -27,6 +28,7 @@ struct Arguments {
   RuntimeArguments runtime;
   SequenceArguments sequence;
   std::vector<std::string> profiles;
+  std::vector<std::string> plans;
   std::vector<std::string> texts;
   int64_t length = 1024;
   int64_t windows = 4;
@@ -57,13 +59,38 @@ std::string codec_name(const std::vector<std::string>& paths, const std::string&
   return namesakes > 1 ? path : stem(path);
 }
 
+// The plans asked for that the last profile has.
+absl::Status add_plans(const Arguments& arguments, const std::string& name, Plan* plan) {
+  const foldkv::Profile& profile = plan->profiles.back();
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_profile_info info, "reading the profile", profile.info());
+  const auto asked = [&](const std::string& other) {
+    return arguments.plans == std::vector<std::string>{"all"} ||
+           std::find(arguments.plans.begin(), arguments.plans.end(), other) != arguments.plans.end();
+  };
+  bool found = false;
+  for (int32_t index = 0; index < info.plan_count; ++index) {
+    LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_plan_info plan_info, "reading a plan", profile.plan_info(index));
+    if (!asked(plan_info.name)) continue;
+    FoldkvAttention::Options options = arguments.sequence.options();
+    options.plan = plan_info.name;
+    plan->codecs.push_back({absl::StrCat(name, " ", plan_info.name), &profile, options});
+    found = true;
+  }
+  if (found) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--plan: the profile ", name, " has none of these plans"));
+}
+
 absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
   const FoldkvAttention::Options options = arguments.sequence.options();
   plan->profiles.reserve(arguments.profiles.size());  // codecs point to them
   for (const std::string& path : arguments.profiles) {
     LAB_ASSIGN_OR_RETURN(foldkv::Profile profile, load_profile(path));
     plan->profiles.push_back(std::move(profile));
-    plan->codecs.push_back({codec_name(arguments.profiles, path), &plan->profiles.back(), options});
+    const std::string name = codec_name(arguments.profiles, path);
+    plan->codecs.push_back({name, &plan->profiles.back(), options});
+    if (arguments.plans.empty()) continue;
+    plan->codecs.pop_back();
+    LAB_RETURN_IF_ERROR(add_plans(arguments, name, plan));
   }
   if (plan->codecs.empty()) plan->codecs.push_back({"exact", nullptr, options});
   return check_codecs(plan->codecs);
@@ -180,6 +207,7 @@ void add_evaluate_command(CLI::App& program, Command* command) {
   app->add_option("--profile", arguments->profiles,
                   "profiles to compare, the full cache runs once for all; without one FoldKV keeps everything exact")
       ->check(CLI::ExistingFile);
+  app->add_option("--plan", arguments->plans, "plans of the profiles to compare, or all; default: the first of each");
   app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
   app->add_option("--length", arguments->length, "tokens of a window")->capture_default_str();
   app->add_option("--prefix", arguments->evaluation.prefix, "tokens of it that are fed first and compressed")

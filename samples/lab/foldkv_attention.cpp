@@ -26,11 +26,19 @@ foldkv_tensor heads_tensor(const float* data, int64_t rows, int64_t heads, int64
 
 }  // namespace
 
+absl::StatusOr<foldkv::Sequence> FoldkvAttention::create_sequence(FoldkvHost& host, const foldkv::Profile* profile,
+                                                                   const Options& options) {
+  foldkv_sequence_options sequence_options = options.sequence;
+  sequence_options.plan = options.plan.empty() ? nullptr : options.plan.c_str();
+  LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Sequence sequence, "creating a sequence",
+                              foldkv::Sequence::create(host.runtime(), host.foldkv_model(), profile, sequence_options));
+  return sequence;
+}
+
 absl::StatusOr<std::unique_ptr<FoldkvAttention>> FoldkvAttention::create(FoldkvHost& host,
                                                                          const foldkv::Profile* profile,
                                                                          const Options& options) {
-  LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Sequence sequence, "creating a sequence",
-                              foldkv::Sequence::create(host.runtime(), host.foldkv_model(), profile, options.sequence));
+  LAB_ASSIGN_OR_RETURN(foldkv::Sequence sequence, create_sequence(host, profile, options));
   return absl::WrapUnique(new FoldkvAttention(host, profile, options, std::move(sequence)));
 }
 
@@ -95,9 +103,7 @@ absl::Status FoldkvAttention::commit_step() {
 
 absl::Status FoldkvAttention::clear() {
   step_.reset();
-  LAB_ASSIGN_OR_RETURN_FOLDKV(
-      foldkv::Sequence fresh, "creating a sequence",
-      foldkv::Sequence::create(host_.runtime(), host_.foldkv_model(), profile_, options_.sequence));
+  LAB_ASSIGN_OR_RETURN(foldkv::Sequence fresh, create_sequence(host_, profile_, options_));
   sequence_ = std::move(fresh);
   tokens_ = 0;
   return absl::OkStatus();

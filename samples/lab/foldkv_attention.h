@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "foldkv/foldkv.hpp"
@@ -23,7 +24,8 @@ class FoldkvAttention final : public Attention {
  public:
   struct Options {
     FoldkvInput input = FoldkvInput::kHidden;
-    foldkv_sequence_options sequence = {};
+    foldkv_sequence_options sequence = {};  // its plan is set from the name below
+    std::string plan;                       // empty: the profile's first
   };
 
   // host and profile (nullptr: everything stays exact) must outlive this object.
@@ -45,6 +47,9 @@ class FoldkvAttention final : public Attention {
   FoldkvAttention(FoldkvHost& host, const foldkv::Profile* profile, const Options& options, foldkv::Sequence sequence)
       : host_(host), profile_(profile), options_(options), sequence_(std::move(sequence)) {}
 
+  [[nodiscard]] static absl::StatusOr<foldkv::Sequence> create_sequence(FoldkvHost& host,
+                                                                        const foldkv::Profile* profile,
+                                                                        const Options& options);
   [[nodiscard]] absl::Status attend_hidden(int64_t layer, const float* normed, float* output);
   [[nodiscard]] absl::Status attend_qkv(int64_t layer, const float* normed, float* output);
 

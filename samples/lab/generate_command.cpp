@@ -32,6 +32,7 @@ struct Arguments {
   RuntimeArguments runtime;
   SequenceArguments sequence;
   std::string profile;
+  std::string plan;
   std::string prompt;
   int64_t prompt_tokens = 0;  // 0: all
   int64_t tokens = 128;
@@ -103,8 +104,10 @@ absl::StatusOr<Run> run_full(const Arguments& arguments, const LanguageModel& mo
 absl::StatusOr<Run> run_foldkv(const Arguments& arguments, const LanguageModel& model, ThreadPool& threads,
                                const foldkv::Profile* profile, const std::vector<Token>& prompt) {
   LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvHost> host, arguments.runtime.create_host(model, threads));
+  FoldkvAttention::Options options = arguments.sequence.options();
+  options.plan = arguments.plan;
   LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvAttention> attention,
-                       FoldkvAttention::create(*host, profile, arguments.sequence.options()));
+                       FoldkvAttention::create(*host, profile, options));
   Run run;
   LAB_ASSIGN_OR_RETURN(run.generation, write(arguments, model, *attention, threads, prompt));
   LAB_ASSIGN_OR_RETURN(const foldkv_sequence_stats stats, attention->stats());
@@ -218,6 +221,7 @@ void add_generate_command(CLI::App& program, Command* command) {
   arguments->model.add_to(*app);
   arguments->runtime.add_to(*app);
   arguments->sequence.add_to(*app);
+  app->add_option("--plan", arguments->plan, "plan of the profile; default: its first");
   app->add_option("--profile", arguments->profile, "profile; without one FoldKV keeps everything exact")
       ->check(CLI::ExistingFile);
   app->add_option("--prompt", arguments->prompt, "text, or @FILE")->required();

@@ -40,7 +40,11 @@ absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t group, 
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<foldkv_band> bands, "reading bands", profile.bands(group, side));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<double> variances, "reading variances", profile.variances(group, side));
   Json band_list = Json::array();
-  for (const foldkv_band& band : bands) band_list.push_back({{"width", band.width}, {"bits", band.bits}});
+  for (const foldkv_band& band : bands) {
+    band_list.push_back({{"width", band.width},
+                         {"bits", static_cast<double>(band.bits) / band.step},
+                         {"code", band.code == FOLDKV_CODE_TRELLIS ? "trellis" : "uniform"}});
+  }
   double kept = 0;
   Json ranges = energy_ranges(variances, latent_width, &kept);
   return Json{{"latent_width", latent_width}, {"bands", band_list}, {"energy_kept", kept}, {"energy", ranges}};
@@ -64,10 +68,26 @@ absl::StatusOr<Json> report_group(const foldkv::Profile& profile, int32_t group)
               {"full_bytes_per_token", full_bytes}};
 }
 
+double ratio_of(int64_t full, int64_t bytes) {
+  return static_cast<double>(full) / static_cast<double>(std::max<int64_t>(bytes, 1));
+}
+
+absl::StatusOr<Json> report_plans(const foldkv::Profile& profile, int32_t count) {
+  Json plans = Json::array();
+  for (int32_t index = 0; index < count; ++index) {
+    LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_plan_info info, "reading a plan", profile.plan_info(index));
+    plans.push_back({{"name", info.name},
+                     {"bytes_per_token", info.bytes_per_token},
+                     {"ratio", ratio_of(info.full_bytes_per_token, info.bytes_per_token)},
+                     {"expected_cost", info.expected_cost}});
+  }
+  return plans;
+}
+
 std::string band_text(const Json& bands) {
   std::vector<std::string> parts;
   for (const Json& band : bands) {
-    parts.push_back(absl::StrCat(band["width"].get<int>(), "x", band["bits"].get<int>()));
+    parts.push_back(absl::StrCat(band["width"].get<int>(), "x", band["bits"].get<double>()));
   }
   return absl::StrJoin(parts, ",");
 }
@@ -104,6 +124,7 @@ absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
     full_bytes_per_token += report["full_bytes_per_token"].get<int64_t>();
     groups.push_back(std::move(report));
   }
+  LAB_ASSIGN_OR_RETURN(const Json plans, report_plans(profile, info.plan_count));
   return Json{{"model_name", info.model_name},
               {"made_by", info.made_by},
               {"model_fingerprint", absl::StrFormat("%016x", info.model_fingerprint)},
@@ -113,11 +134,11 @@ absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
               {"calibration_samples", info.calibration_samples},
               {"calibration_tokens", info.calibration_tokens},
               {"groups", groups},
+              {"plans", plans},
               {"bytes_per_token", bytes_per_token},
               {"bytes_per_sequence", bytes_per_sequence},
               {"full_bytes_per_token", full_bytes_per_token},
-              {"ratio",
-               static_cast<double>(full_bytes_per_token) / static_cast<double>(std::max<int64_t>(bytes_per_token, 1))}};
+              {"ratio", ratio_of(full_bytes_per_token, bytes_per_token)}};
 }
 
 std::string profile_summary(const nlohmann::json& report) {
@@ -132,7 +153,15 @@ std::string profile_summary(const nlohmann::json& report) {
 }
 
 std::string profile_table(const nlohmann::json& report) {
-  std::string table = absl::StrFormat("%-12s %-7s %6s  %-22s %6s  %s\n", "layers", "side", "width", "bands", "kept %",
+  std::string table;
+  if (report["plans"].size() > 1) {
+    for (const Json& plan : report["plans"]) {
+      table += absl::StrFormat("plan %-10s %6d bytes per token, %6.2f times smaller, expected cost %.3g\n",
+                               plan["name"].get<std::string>(), plan["bytes_per_token"].get<int64_t>(),
+                               plan["ratio"].get<double>(), plan["expected_cost"].get<double>());
+    }
+  }
+  table += absl::StrFormat("%-12s %-7s %6s  %-22s %6s  %s\n", "layers", "side", "width", "bands", "kept %",
                                       "% of the energy up to coordinate");
   for (const Json& group : report["groups"]) {
     table += side_row(layer_text(group["layers"]), "keys", group["keys"]);

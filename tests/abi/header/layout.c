@@ -130,12 +130,21 @@ FIELD(foldkv_profile_info, made_by, 176, 64);
 FIELD(foldkv_profile_info, plan_count, 240, 4);
 FIELD(foldkv_profile_info, reserved, 244, 4);
 
-STRUCT(foldkv_plan_info, 56);
+STRUCT(foldkv_plan_info, 64);
 FIELD(foldkv_plan_info, struct_size, 0, 4);
 FIELD(foldkv_plan_info, reserved, 4, 4);
 FIELD(foldkv_plan_info, name, 8, 32);
 FIELD(foldkv_plan_info, bytes_per_token, 40, 8);
 FIELD(foldkv_plan_info, full_bytes_per_token, 48, 8);
+FIELD(foldkv_plan_info, expected_cost, 56, 8);
+
+STRUCT(foldkv_plan_options, 40);
+FIELD(foldkv_plan_options, struct_size, 0, 4);
+FIELD(foldkv_plan_options, reserved, 4, 4);
+FIELD(foldkv_plan_options, name, 8, 8);
+FIELD(foldkv_plan_options, bytes_per_token, 16, 8);
+FIELD(foldkv_plan_options, ratio, 24, 8);
+FIELD(foldkv_plan_options, value_weight, 32, 8);
 
 STRUCT(foldkv_group_info, 56);
 FIELD(foldkv_group_info, struct_size, 0, 4);
@@ -151,9 +160,11 @@ FIELD(foldkv_group_info, correction_rank, 36, 4);
 FIELD(foldkv_group_info, bytes_per_token, 40, 8);
 FIELD(foldkv_group_info, bytes_per_sequence, 48, 8);
 
-STRUCT(foldkv_band, 8);
+STRUCT(foldkv_band, 16);
 FIELD(foldkv_band, width, 0, 4);
 FIELD(foldkv_band, bits, 4, 4);
+FIELD(foldkv_band, code, 8, 4);
+FIELD(foldkv_band, step, 12, 4);
 
 STRUCT(foldkv_layer_group, 16);
 FIELD(foldkv_layer_group, struct_size, 0, 4);
@@ -167,7 +178,7 @@ FIELD(foldkv_calibrator_options, groups, 8, 8);
 FIELD(foldkv_calibrator_options, group_count, 16, 4);
 FIELD(foldkv_calibrator_options, skip_tokens, 20, 4);
 
-STRUCT(foldkv_solve_options, 72);
+STRUCT(foldkv_solve_options, 80);
 FIELD(foldkv_solve_options, struct_size, 0, 4);
 FIELD(foldkv_solve_options, latent_width, 4, 4);
 FIELD(foldkv_solve_options, bits, 8, 4);
@@ -181,8 +192,9 @@ FIELD(foldkv_solve_options, value_band_count, 44, 4);
 FIELD(foldkv_solve_options, correction_rank, 48, 4);
 FIELD(foldkv_solve_options, correction_oversample, 52, 4);
 FIELD(foldkv_solve_options, correction_iterations, 56, 4);
-FIELD(foldkv_solve_options, reserved, 60, 4);
+FIELD(foldkv_solve_options, use_metric, 60, 4);
 FIELD(foldkv_solve_options, seed, 64, 8);
+FIELD(foldkv_solve_options, metric_floor, 72, 8);
 
 STRUCT(foldkv_sequence_options, 32);
 FIELD(foldkv_sequence_options, struct_size, 0, 4);
@@ -269,6 +281,8 @@ VALUE(FOLDKV_DEVICE, 1);
 VALUE(FOLDKV_PAIRING_HALF_SPLIT, 1);
 VALUE(FOLDKV_PAIRING_INTERLEAVED, 2);
 
+VALUE(FOLDKV_CODE_UNIFORM, 0);
+VALUE(FOLDKV_CODE_TRELLIS, 1);
 VALUE(FOLDKV_KEYS, 0);
 VALUE(FOLDKV_VALUES, 1);
 
