@@ -14,7 +14,8 @@ Status encode(const EncodeRequest& request) {
   const LatentPlane& plane = layout.plane(request.rows.side);
   const int64_t width = request.rows.width();
   Scratch scratch(request.workspace);
-  const LatentArrays arrays = place_latent_arrays({width, plane.stored_width, plane.stored_width, 0, request.rows.count}, scratch);
+  const LatentArrays arrays = place_latent_arrays(
+      {width, plane.stored_width, plane.stored_width, 0, request.rows.count, plane.trellis_width()}, scratch);
   for (int64_t t = 0; t < request.rows.count; ++t) {
     read_stacked_row(request.rows, t, arrays.row);
     if (request.mean != nullptr) {
@@ -24,7 +25,7 @@ Status encode(const EncodeRequest& request) {
     for (int64_t i = 0; i < plane.stored_width; ++i) arrays.rounded[i] = static_cast<float>(arrays.latent[i]);
     const int64_t slot = request.first_latent_slot + t;
     FOLDKV_RETURN_IF_ERROR(write_latent(plane, request.pages[slot / layout.page_tokens], slot % layout.page_tokens,
-                                        arrays.rounded, arrays.codes));
+                                        arrays.rounded, arrays.codes, arrays.trellis));
   }
   return absl::OkStatus();
 }

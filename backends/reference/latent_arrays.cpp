@@ -16,6 +16,7 @@ LatentArrays place_latent_arrays(const LatentShape& shape, Scratch& scratch) {
   arrays.rounded = scratch.take<float>(latent_width);
   arrays.codes = scratch.take<int32_t>(latent_width);
   arrays.columns = scratch.take<double>(shape.sketch_columns);
+  arrays.trellis = TrellisArrays::place(scratch, shape.trellis_width);
   return arrays;
 }
 

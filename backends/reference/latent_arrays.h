@@ -4,6 +4,7 @@
 
 #include "backends/interface/operations.h"
 #include "backends/reference/scratch.h"
+#include "backends/reference/trellis.h"
 
 namespace foldkv::backend::reference {
 
@@ -15,6 +16,7 @@ struct LatentArrays {
   float* rounded = nullptr;   // [the wider latent]
   int32_t* codes = nullptr;   // [the wider latent]
   double* columns = nullptr;  // [max(sketch columns, correction rank)]
+  TrellisArrays trellis;
 };
 
 [[nodiscard]] LatentArrays place_latent_arrays(const LatentShape& shape, Scratch& scratch);

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "backends/reference/quantizer.h"
-#include "backends/reference/trellis.h"
 #include "runtime/base/checked.h"
 
 namespace foldkv::backend::reference {
@@ -63,14 +62,15 @@ void read_latent(const LatentPlane& plane, const std::byte* page, int64_t row, d
   }
 }
 
-Status write_latent(const LatentPlane& plane, std::byte* page, int64_t row, const float* latent, int32_t* codes) {
+Status write_latent(const LatentPlane& plane, std::byte* page, int64_t row, const float* latent, int32_t* codes,
+                    const TrellisArrays& trellis) {
   std::byte* const code_row = page + plane.codes_offset + row * plane.code_bytes;
   std::byte* const scale_row = page + plane.scales_offset + row * plane.scale_bytes;
   for (size_t index = 0; index < plane.scale_groups.size();) {
     const ScaleGroup& group = plane.scale_groups[index];
     if (group.code == Code::kTrellis) {
       const std::span<const ScaleGroup> run = trellis_run(plane, index);
-      FOLDKV_RETURN_IF_ERROR(encode_trellis(run, latent, code_row, scale_row));
+      FOLDKV_RETURN_IF_ERROR(encode_trellis(run, latent, trellis, code_row, scale_row));
       index += run.size();
     } else {
       FOLDKV_RETURN_IF_ERROR(write_uniform(group, latent, codes, code_row, scale_row));

@@ -33,6 +33,7 @@ struct AttendCase {
   int64_t key_latents = 0;  // 0: a width that the layer suggests
   int64_t value_latents = 0;
   int32_t bits = 4;
+  int32_t step = 0;  // see LatentBand
   std::vector<LatentBand> tail;  // bands after the first
   int64_t scale_group = 128;
   int64_t correction_rank = 2;

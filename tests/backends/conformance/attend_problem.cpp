@@ -19,7 +19,7 @@ backend::LatentLayout layout_of(const AttendCase& attend_case) {
   const int64_t keys = attend_case.key_latents > 0 ? attend_case.key_latents : attend_case.key_width() + 3;
   const int64_t values = attend_case.value_latents > 0 ? attend_case.value_latents : attend_case.key_width() + 1;
   const auto plane = [&](int64_t width) {
-    std::vector<LatentBand> bands = {{width, attend_case.bits}};
+    std::vector<LatentBand> bands = {{width, attend_case.bits, attend_case.step}};
     bands.insert(bands.end(), attend_case.tail.begin(), attend_case.tail.end());
     return make_plane(bands, attend_case.scale_group);
   };

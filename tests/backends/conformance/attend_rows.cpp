@@ -106,6 +106,15 @@ void add_groups(std::vector<AttendCase>& cases) {
     attend_case.scale_group = 16;
     cases.push_back(attend_case);
   }
+  for (const LatentBand& band : trellis_bands(0)) {
+    AttendCase attend_case{absl::StrCat("a trellis of ", band.bits, " bits for ", band.step)};
+    attend_case.bits = band.bits;
+    attend_case.step = band.step;
+    attend_case.sequences = {{70, 6, 2}};
+    attend_case.scale_group = 16;
+    attend_case.tail = {{9, 8}, {20, 3, 2}, {21, 1, 1}, {7, 0}};
+    cases.push_back(attend_case);
+  }
 }
 
 // Field reports 51 and 53.

@@ -23,12 +23,10 @@ void put_rows_near_rebuilt(const CorrectionCase& correction_case, GroupData& dat
     std::vector<float> row;
     for (int64_t i = 0; i < shape.width(); ++i) {
       double sum = shape.means ? static_cast<double>(f32_from_f16(data.key_mean[static_cast<size_t>(i)])) : 0.0;
-      int64_t index = 0;
       for (const backend::ScaleGroup& group : plane.scale_groups) {
         const int64_t slot = shape.first_latent_slot + t;
-        const double scale = static_cast<double>(f32_from_f16(data.latents.scales(Side::kKeys, slot)[index++]));
         for (int32_t j = 0; j < group.count; ++j) {
-          sum += scale * data.latents.code(Side::kKeys, slot, group, j) *
+          sum += data.latents.latent(Side::kKeys, slot, group, j) *
                  static_cast<double>(data.key_basis[static_cast<size_t>(i * plane.width + group.first + j)]);
         }
       }

@@ -63,28 +63,41 @@ std::vector<float> identity_basis(int64_t width, int64_t latent_width) {
 }
 
 struct Encoded {
-  std::vector<double> codes;
-  std::vector<double> scales;  // f16 patterns: neighbours are one apart
+  std::vector<double> codes;   // of trellis groups the bytes
+  std::vector<double> scales;  // f16 patterns or bytes: neighbours are one apart
 };
+
+// One token's codes and scale of a group.
+void take_group(const GroupData& data, Side side, int64_t slot, const ScaleGroup& group, Encoded& encoded,
+                Outcome& outcome) {
+  const bool trellis = group.code == backend::Code::kTrellis;
+  const int64_t used = trellis ? divide_up(group.count, group.step) * group.bits : int64_t{group.count} * group.bits;
+  const std::byte* const bytes = data.latents.codes(side, slot) + group.byte_offset;
+  const std::byte* const scale = data.latents.scale_bytes(side, slot) + group.scale_offset;
+  if (trellis) {
+    encoded.scales.push_back(std::to_integer<int>(*scale));
+    for (int64_t i = 0; i < divide_up(used, 8); ++i) encoded.codes.push_back(std::to_integer<int>(bytes[i]));
+  } else {
+    uint16_t half = 0;
+    std::memcpy(&half, scale, sizeof half);
+    encoded.scales.push_back(half);
+    for (int32_t i = 0; i < group.count; ++i) {
+      encoded.codes.push_back(static_cast<double>(data.latents.code(side, slot, group, i)));
+    }
+  }
+  if (used % 8 == 0) return;
+  outcome.expect(std::to_integer<int>(bytes[used / 8]) >> (used % 8) == 0, "spare bits of a scale group are not zero");
+}
 
 // Reads what was written, then puts `fill` back: what is left of the pages must be as it was.
 Encoded take_encoded(const GroupData& data, Side side, std::byte fill, Outcome& outcome) {
   const backend::LatentPlane& plane = data.layout.plane(side);
   Encoded encoded;
   for (int64_t slot = data.shape.first_latent_slot; slot < data.shape.first_latent_slot + data.shape.count; ++slot) {
-    int64_t index = 0;
-    for (const ScaleGroup& group : plane.scale_groups) {
-      encoded.scales.push_back(static_cast<double>(data.latents.scales(side, slot)[index++]));
-      for (int32_t i = 0; i < group.count; ++i) {
-        encoded.codes.push_back(static_cast<double>(data.latents.code(side, slot, group, i)));
-      }
-      const int32_t used = group.count * group.bits;
-      if (used % 8 == 0) continue;
-      const int last_byte = std::to_integer<int>(data.latents.codes(side, slot)[group.byte_offset + used / 8]);
-      outcome.expect(last_byte >> (used % 8) == 0, "spare bits of a scale group are not zero");
-    }
+    for (const ScaleGroup& group : plane.scale_groups) take_group(data, side, slot, group, encoded, outcome);
     std::memset(data.latents.codes(side, slot), std::to_integer<int>(fill), static_cast<size_t>(plane.code_bytes));
-    std::memset(data.latents.scales(side, slot), std::to_integer<int>(fill), 2 * plane.scale_groups.size());
+    std::memset(data.latents.scale_bytes(side, slot), std::to_integer<int>(fill),
+                static_cast<size_t>(plane.scale_bytes));
   }
   const std::vector<std::byte> rest = data.latents.pool().bytes();
   outcome.expect(std::all_of(rest.begin(), rest.end(), [=](std::byte b) { return b == fill; }),
@@ -111,8 +124,8 @@ Outcome run(const EncodeCase& encode_case, backend::Backend& backend, std::byte 
   if (outcome.code != absl::StatusCode::kOk) return outcome;
   const Encoded encoded = take_encoded(data, encode_case.side, fill, outcome);
   const FieldKind kind = encode_case.identity ? FieldKind::kEqual : FieldKind::kSteps;
-  const int64_t coordinates = data.layout.plane(encode_case.side).stored_width;
-  outcome.fields.push_back({"codes", kind, encoded.codes, std::max<int64_t>(coordinates, 1), {}, 0.005});
+  const int64_t codes = std::ssize(encoded.codes) / shape.count;
+  outcome.fields.push_back({"codes", kind, encoded.codes, std::max<int64_t>(codes, 1), {}, 0.005});
   // There are so few scales in a row that one on a rounding edge is already many.
   outcome.fields.push_back({"scales", kind, encoded.scales, 1, {}, 0.02});
   return outcome;
@@ -149,6 +162,22 @@ GroupShape shape_of(const std::vector<LatentBand>& bands, int64_t scale_group, i
   return shape;
 }
 
+// From equal latents: a string found for others is another one altogether.
+template <typename Add>
+void add_trellis_shapes(Add add) {
+  for (const LatentBand& band : trellis_bands(70)) {
+    for (const int64_t scale_group : {5, 16, 64}) add(shape_of({band}, scale_group, 65), Content::kNormal);
+    for (const Content content : {Content::kZero, Content::kConstant, Content::kOnePeak, Content::kEdges}) {
+      add(shape_of({band}, 32, 17), content);
+    }
+  }
+  const std::vector<LatentBand> mixed = {{16, 6}, {16, 4, 1}, {8, 3, 1}, {8, 3, 2}, {5, 1, 1}, {16, 1, 2}, {3, 0}};
+  for (const int64_t count : {1, 15, 16, 33}) add(shape_of(mixed, 8, count), Content::kNormal);
+  add(shape_of({{16, 1, 1}, {16, 4}, {16, 1, 1}}, 16, 20), Content::kNormal);  // two strings
+  add(shape_of({{64, 2, 1}}, 64, 5), Content::kHuge);
+  add(shape_of({{64, 2, 1}}, 64, 5), Content::kNotFinite);
+}
+
 }  // namespace
 
 OperationRows encode_rows() {
@@ -171,7 +200,10 @@ OperationRows encode_rows() {
            {Content::kOffset, Content::kZero, Content::kConstant, Content::kDenormal, Content::kOnePeak}) {
         add(shape_of({{40, 8}, {30, 4}}, 32, 20), content);
       }
-      if (identity) add(shape_of({{72, 4}}, 32, 20), Content::kEdges);
+      if (identity) {
+        add(shape_of({{72, 4}}, 32, 20), Content::kEdges);
+        add_trellis_shapes(add);
+      }
       GroupShape wide = shape_of({{72, 4}}, 128, 5);
       wide.format = NumberFormat::kF32;
       add(wide, Content::kHuge);

@@ -9,14 +9,21 @@ using backend::Side;
 
 std::string describe(const std::vector<LatentBand>& bands) {
   std::string text;
-  for (const LatentBand& band : bands) absl::StrAppend(&text, text.empty() ? "" : "+", band.width, "x", band.bits);
+  for (const LatentBand& band : bands) {
+    absl::StrAppend(&text, text.empty() ? "" : "+", band.width, "x", band.bits);
+    if (band.step > 0) absl::StrAppend(&text, "/", band.step, "t");
+  }
   return text;
 }
 
 std::vector<LatentBand> random_bands(Random& random) {
   std::vector<LatentBand> bands;
   for (int64_t i = random.between(1, 3); i > 0; --i) {
-    bands.push_back({random.between(1, 40), static_cast<int32_t>(random.between(2, 8))});
+    if (random.chance(0.4)) {
+      bands.push_back(random.pick(trellis_bands(random.between(1, 40))));
+    } else {
+      bands.push_back({random.between(1, 40), static_cast<int32_t>(random.between(2, 8))});
+    }
   }
   if (random.chance(0.3)) bands.push_back({random.between(1, 10), 0});
   return bands;
@@ -81,7 +88,8 @@ const uint16_t* GroupData::mean(Side side) const {
 }
 
 backend::LatentShape GroupData::latent_shape(int64_t sketch_columns) const {
-  return {shape.width(), layout.keys.width, layout.values.width, sketch_columns, shape.count};
+  return {shape.width(), layout.keys.width, layout.values.width, sketch_columns, shape.count,
+          std::max(layout.keys.trellis_width(), layout.values.trellis_width())};
 }
 
 bool GroupData::canaries_alive() const {

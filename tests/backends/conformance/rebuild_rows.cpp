@@ -83,6 +83,13 @@ OperationRows rebuild_rows() {
         table.rows.push_back(row_of(whole(shape_of({{70, bits}}, scale_group, 0), side, false)));
       }
     }
+    for (const LatentBand& band : trellis_bands(70)) {
+      for (const int64_t scale_group : {5, 16, 64, 128}) {
+        table.rows.push_back(row_of(whole(shape_of({band}, scale_group, 0), side, false)));
+      }
+    }
+    const GroupShape mixed = shape_of({{16, 6}, {16, 4, 1}, {8, 3, 1}, {8, 3, 2}, {5, 1, 1}, {16, 1, 2}, {3, 0}}, 8, 3);
+    table.rows.push_back(row_of(whole(mixed, side, true)));
     const GroupShape bands = shape_of({{16, 8}, {24, 4}, {11, 3}, {10, 2}, {11, 0}}, 16, 5);
     for (const bool corrected : {false, true}) {
       table.rows.push_back(row_of(whole(bands, side, corrected)));

@@ -83,7 +83,7 @@ TEST_CASE("a written latent reads back, touches its own row only and leaves spar
     const auto numbers = random.normals<float>(plane.width);
     std::vector<int32_t> codes(static_cast<size_t>(plane.width));
     std::vector<double> back(static_cast<size_t>(plane.width));
-    REQUIRE(write_latent(layout.plane(side), pages.pool().page_of(1), 1, numbers.data(), codes.data()).ok());
+    REQUIRE(write_latent(layout.plane(side), pages.pool().page_of(1), 1, numbers.data(), codes.data(), {}).ok());
     read_latent(layout.plane(side), pages.pool().page_of(1), 1, back.data());
     int64_t index = 0;
     for (const ScaleGroup& group : plane.scale_groups) {

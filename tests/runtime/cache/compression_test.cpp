@@ -201,6 +201,7 @@ TEST_CASE("layers in no group keep all tokens exact beside compressed ones") {
   const auto runtime = open_runtime({});
   auto profile = std::make_shared<Profile>(*calibrate(runtime, host, {2, 4, 0, 16, 0}));
   profile->groups.pop_back();  // layers 2 and 3
+  profile->plans[0].groups.pop_back();
   REQUIRE(finish_profile(*profile).ok());
   const auto sequence = make_sequence(runtime, host, profile, small_policy());
   const ToyTokens tokens = host.tokens(100, 8);

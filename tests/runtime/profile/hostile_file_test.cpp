@@ -75,7 +75,13 @@ TEST_CASE("plans that do not fit the groups") {
   check_corrupt("name", [](file::ProfileT& root) { root.plans[0]->name.clear(); });
   check_corrupt("fingerprint", [](file::ProfileT& root) { root.plans[0]->name = "Default"; });
   check_corrupt("plans[0].groups", [](file::ProfileT& root) { root.plans[0]->groups.pop_back(); });
-  check_corrupt("bits of", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->bits.pop_back(); });
+  for (auto file::BandsT::*numbers : {&file::BandsT::bits, &file::BandsT::codes, &file::BandsT::steps}) {
+    check_corrupt("bits, codes or steps", [&](file::ProfileT& root) {
+      ((*root.plans[0]->groups[0]->keys).*numbers).assign(2, 1);  // of three bands
+    });
+  }
+  check_corrupt("code", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->codes.assign(3, 7); });
+  check_corrupt("bits", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->steps.assign(3, 2); });
   check_corrupt("plans[0].groups[1]", [](file::ProfileT& root) {
     root.plans[0]->groups[1]->values->widths[0] = 3;
   });

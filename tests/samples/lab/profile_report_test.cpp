@@ -40,7 +40,7 @@ TEST_CASE("a profile is reported, saved and loaded") {
   REQUIRE((*report)["groups"].size() == 2);
   const nlohmann::json& first = (*report)["groups"][0];
   CHECK(first["layers"] == std::vector<int>{0, 1});
-  CHECK(first["keys"]["bands"] == nlohmann::json::parse(R"([{"width": 16, "bits": 4}])"));
+  CHECK(first["keys"]["bands"] == nlohmann::json::parse(R"([{"width": 16, "bits": 4, "code": "uniform"}])"));
   CHECK(first["full_bytes_per_token"] == 2 * 2 * 16 * 2);
   const double kept = first["keys"]["energy_kept"];
   CHECK(kept > 0.4);
