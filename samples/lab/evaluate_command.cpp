@@ -47,6 +47,7 @@ struct TaskPlan {
 struct Plan {
   std::vector<foldkv::Profile> profiles;
   std::vector<Codec> codecs;
+  std::vector<std::string> files;  // of the codecs' profiles, none without one
   std::vector<TextSample> windows;
   std::vector<TaskPlan> tasks;
 };
@@ -87,10 +88,12 @@ absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
     LAB_ASSIGN_OR_RETURN(foldkv::Profile profile, load_profile(path));
     plan->profiles.push_back(std::move(profile));
     const std::string name = codec_name(arguments.profiles, path);
-    plan->codecs.push_back({name, &plan->profiles.back(), options});
-    if (arguments.plans.empty()) continue;
-    plan->codecs.pop_back();
-    LAB_RETURN_IF_ERROR(add_plans(arguments, name, plan));
+    if (arguments.plans.empty()) {
+      plan->codecs.push_back({name, &plan->profiles.back(), options});
+    } else {
+      LAB_RETURN_IF_ERROR(add_plans(arguments, name, plan));
+    }
+    plan->files.resize(plan->codecs.size(), path);
   }
   if (plan->codecs.empty()) plan->codecs.push_back({"exact", nullptr, options});
   return check_codecs(plan->codecs);
@@ -147,9 +150,9 @@ absl::StatusOr<TaskEvaluation> run_task(const TaskPlan& task, const Plan& plan, 
 }
 
 // The entries of codecs, with the files they come from.
-nlohmann::json windows_json(const Arguments& arguments, const Evaluation& evaluation) {
+nlohmann::json windows_json(const Arguments& arguments, const Plan& plan, const Evaluation& evaluation) {
   nlohmann::json json = evaluation_json(evaluation);
-  for (size_t i = 0; i < arguments.profiles.size(); ++i) json["codecs"][i]["profile"] = arguments.profiles[i];
+  for (size_t i = 0; i < plan.files.size(); ++i) json["codecs"][i]["profile"] = plan.files[i];
   json["length"] = arguments.length;
   json["prefix"] = arguments.evaluation.prefix;
   return json;
@@ -163,7 +166,7 @@ absl::Status run(const Arguments& arguments) {
   nlohmann::json json = nlohmann::json::object();
   if (!plan.windows.empty()) {
     LAB_ASSIGN_OR_RETURN(const Evaluation evaluation, run_windows(arguments, plan, *host));
-    json = windows_json(arguments, evaluation);
+    json = windows_json(arguments, plan, evaluation);
     if (!arguments.model.json) std::cout << evaluation_table(evaluation) << std::flush;
   }
   for (const TaskPlan& task : plan.tasks) {

@@ -142,6 +142,68 @@ TEST_CASE("solve options are checked and named") {
   });
 }
 
+TEST_CASE("gradients make a metric, in which a profile is solved and planned") {
+  const Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(100)) == FOLDKV_OK);
+  auto options = sized<foldkv_solve_options>();
+  options.use_metric = 1;
+  options.latent_width = 1000;
+  options.scale_group = 8;
+  foldkv_profile* profile = nullptr;
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, nullptr) == FOLDKV_E_STATE);
+  const Sample gradients(50, 3);
+  const auto observe = [&](int32_t layers, int64_t first, foldkv_error* error) {
+    return foldkv_calibrator_observe_gradients(calibration.calibrator, gradients.keys.data(), gradients.values.data(),
+                                               layers, first, error);
+  };
+  check_refused(FOLDKV_E_ARGUMENT, "layer_count", [&](foldkv_error* error) { return observe(3, 0, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "first_token", [&](foldkv_error* error) { return observe(kLayers, -1, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "keys", [&](foldkv_error* error) {
+    return foldkv_calibrator_observe_gradients(calibration.calibrator, nullptr, gradients.values.data(), kLayers, 0,
+                                               error);
+  });
+  REQUIRE(observe(kLayers, 0, nullptr) == FOLDKV_OK);
+  options.metric_floor = 2.0;
+  check_refused(FOLDKV_E_ARGUMENT, "options.metric_floor", [&](foldkv_error* error) {
+    return foldkv_calibrator_solve(calibration.calibrator, &options, &profile, error);
+  });
+  options.metric_floor = 0.0;
+  REQUIRE(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, nullptr) == FOLDKV_OK);
+
+  foldkv_plan_options plans[2] = {sized<foldkv_plan_options>(), sized<foldkv_plan_options>()};
+  plans[0].name = "4x";
+  plans[0].ratio = 4.0;
+  plans[1].name = "12 bytes";
+  plans[1].bytes_per_token = 12.0;
+  foldkv_profile* planned = nullptr;
+  const auto refused = [&](const std::string& argument, int32_t count, const auto& change) {
+    foldkv_plan_options changed[2] = {plans[0], plans[1]};
+    change(changed);
+    check_refused(FOLDKV_E_ARGUMENT, argument, [&](foldkv_error* error) {
+      return foldkv_profile_plan(profile, changed, count, &planned, error);
+    });
+    CHECK(planned == nullptr);
+  };
+  refused("plan_count", 0, [](foldkv_plan_options*) {});
+  refused("plans[1].name", 2, [](foldkv_plan_options* changed) { changed[1].name = nullptr; });
+  refused("plans[1].name", 2, [](foldkv_plan_options* changed) { changed[1].name = "4x"; });
+  refused("plans[0]", 2, [](foldkv_plan_options* changed) { changed[0].ratio = 0.0; });
+  refused("plans[0].ratio", 2, [](foldkv_plan_options* changed) { changed[0].ratio = -4.0; });
+  refused("plans[0].value_weight", 2, [](foldkv_plan_options* changed) { changed[0].value_weight = -1.0; });
+  REQUIRE(foldkv_profile_plan(profile, plans, 2, &planned, nullptr) == FOLDKV_OK);
+  auto info = sized<foldkv_plan_info>();
+  REQUIRE(foldkv_profile_get_plan(planned, 1, &info, nullptr) == FOLDKV_OK);
+  CHECK(std::string(info.name) == "12 bytes");
+  CHECK(info.bytes_per_token <= 12);
+  const double cost = info.expected_cost;
+  REQUIRE(foldkv_profile_get_plan(planned, 0, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.bytes_per_token <= info.full_bytes_per_token / 4);
+  CHECK(info.expected_cost < cost);
+  foldkv_profile_release(planned);
+  foldkv_profile_release(profile);
+}
+
 TEST_CASE("two halves merged are the whole") {
   const Api api;
   const Calibration left(api);

@@ -19,6 +19,15 @@ TEST_CASE("sequence options are checked") {
   refused("options.recent_tokens", [](auto& options) { options.recent_tokens = -2; });
   refused("options.fold_tokens", [](auto& options) { options.fold_tokens = -2; });
   refused("options.mean", [](auto& options) { options.mean = 3; });
+  refused("options.plan", [](auto& options) { options.plan = "huge"; });
+  auto with_plan = sized<foldkv_sequence_options>();
+  with_plan.plan = "default";
+  check_refused(FOLDKV_E_ARGUMENT, "options.plan", [&](foldkv_error* error) {
+    return foldkv_sequence_create(api.runtime, api.model, nullptr, &with_plan, &sequence, error);
+  });
+  REQUIRE(foldkv_sequence_create(api.runtime, api.model, api.profile, &with_plan, &sequence, nullptr) == FOLDKV_OK);
+  foldkv_sequence_release(sequence);
+  sequence = nullptr;
   check_refused(FOLDKV_E_ARGUMENT, "runtime", [&](foldkv_error* error) {
     return foldkv_sequence_create(nullptr, api.model, nullptr, nullptr, &sequence, error);
   });

@@ -148,6 +148,35 @@ TEST_CASE("several profiles and a task in one evaluation") {
   CHECK_FALSE(json["tasks"][0]["codecs"][0].contains("retention"));
 }
 
+TEST_CASE("bit plans from gradients, compared in one evaluation") {
+  const Desk desk;
+  using Json = nlohmann::json;
+  const Json calibrated = Json::parse(desk.calibrate({"--plan", "4", "8", "--layers-per-group", "5", "--json"}));
+  REQUIRE(calibrated["plans"].size() == 2);
+  CHECK(calibrated["plans"][0]["name"] == "4x");
+  CHECK(calibrated["plans"][0]["ratio"].get<double>() >= 4.0);
+  CHECK(calibrated["plans"][1]["ratio"].get<double>() >= 8.0);
+  CHECK(calibrated["plans"][1]["expected_cost"] > calibrated["plans"][0]["expected_cost"]);
+  CHECK(run_well({"inspect", desk.profile()}).find("plan 8x") != std::string::npos);
+  std::vector<std::string> arguments =
+      desk.with_model({"evaluate", "--profile", desk.profile(), "--text", desk.text(), "--length", "256", "--prefix",
+                       "192", "--windows", "2", "--feed", "8", "--json", "--plan"});
+  arguments.push_back("all");
+  const Json evaluated = Json::parse(run_well(arguments));
+  REQUIRE(evaluated["codecs"].size() == 2);
+  CHECK(evaluated["codecs"][1]["name"] == "profile 8x");
+  CHECK(evaluated["codecs"][1]["profile"] == desk.profile());
+  CHECK(evaluated["codecs"][1]["all"]["kl"] > evaluated["codecs"][0]["all"]["kl"]);
+  CHECK(evaluated["codecs"][1]["latents"]["ratio"].get<double>() >= 8.0);
+  arguments.back() = "9x";
+  const Outcome refused = run(arguments);
+  CHECK(std::string(refused.status.message()).find("--plan") != std::string::npos);
+  const Json generated =
+      Json::parse(run_well(desk.with_model({"generate", "--profile", desk.profile(), "--plan", "8x", "--prompt",
+                                            "@" + desk.text(), "--prompt-tokens", "200", "--tokens", "5", "--json"})));
+  CHECK(generated["foldkv"]["tokens"].size() == 5);
+}
+
 TEST_CASE("the same in words") {
   const Desk desk;
   CHECK(desk.calibrate({"--no-centre", "--rotate", "--scale-group", "16", "--correction-rank", "2", "--key-bands",
