@@ -111,7 +111,7 @@ bool quantize_tokens(const Context& context, const float* latents, int64_t strid
   const std::vector<ScaleGroup>& groups = context.plane.scale_groups;
   for (size_t index = 0; index < groups.size();) {
     if (groups[index].code == Code::kTrellis) {
-      const std::span<const ScaleGroup> run = trellis_run(context.plane, index);
+      const std::span<const ScaleGroup> run = context.plane.trellis_run(index);
       if (!encode_trellis(context.engine.kernels, run, latents, stride, tokens, scratch)) return false;
       index += run.size();
       continue;

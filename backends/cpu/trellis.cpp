@@ -89,12 +89,6 @@ TrellisScratch TrellisScratch::take(Workspace& workspace, int64_t trellis_width)
   return scratch;
 }
 
-std::span<const ScaleGroup> trellis_run(const LatentPlane& plane, size_t first) {
-  size_t end = first + 1;
-  while (end < plane.scale_groups.size() && plane.scale_groups[end].continues) ++end;
-  return {plane.scale_groups.data() + first, end - first};
-}
-
 bool encode_trellis(const Kernels& kernels, std::span<const ScaleGroup> run, const float* latents, int64_t stride,
                     std::span<const TokenBytes> tokens, const TrellisScratch& scratch) {
   const int32_t first = run.front().first;

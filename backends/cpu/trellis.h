@@ -30,9 +30,6 @@ struct TokenBytes {
   uint8_t* scales = nullptr;
 };
 
-// The groups of a plane from `first` on that share one bit string.
-[[nodiscard]] std::span<const ScaleGroup> trellis_run(const LatentPlane& plane, size_t first);
-
 // Quantizes the run's coordinates of up to 16 tokens: latents [tokens][stride]. False: a number is not finite or a
 // scale beyond its grid.
 [[nodiscard]] bool encode_trellis(const Kernels& kernels, std::span<const ScaleGroup> run, const float* latents,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "runtime/base/number_format.h"
@@ -67,6 +68,12 @@ struct LatentPlane {
     int64_t sum = 0;
     for (const ScaleGroup& group : scale_groups) sum += group.code == Code::kTrellis ? group.count : 0;
     return sum;
+  }
+  // The groups from `first` on that share one bit string: a trellis group and those that continue it.
+  [[nodiscard]] std::span<const ScaleGroup> trellis_run(size_t first) const {
+    size_t end = first + 1;
+    while (end < scale_groups.size() && scale_groups[end].continues) ++end;
+    return {scale_groups.data() + first, end - first};
   }
 };
 

@@ -69,7 +69,7 @@ Status write_latent(const LatentPlane& plane, std::byte* page, int64_t row, cons
   for (size_t index = 0; index < plane.scale_groups.size();) {
     const ScaleGroup& group = plane.scale_groups[index];
     if (group.code == Code::kTrellis) {
-      const std::span<const ScaleGroup> run = trellis_run(plane, index);
+      const std::span<const ScaleGroup> run = plane.trellis_run(index);
       FOLDKV_RETURN_IF_ERROR(encode_trellis(run, latent, trellis, code_row, scale_row));
       index += run.size();
     } else {

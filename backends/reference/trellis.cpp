@@ -80,12 +80,6 @@ void find_windows(const TrellisArrays& arrays, int64_t steps) {
 
 }  // namespace
 
-std::span<const ScaleGroup> trellis_run(const LatentPlane& plane, size_t first) {
-  size_t end = first + 1;
-  while (end < plane.scale_groups.size() && plane.scale_groups[end].continues) ++end;
-  return {plane.scale_groups.data() + first, end - first};
-}
-
 TrellisArrays TrellisArrays::place(Scratch& scratch, int64_t trellis_width) {
   TrellisArrays arrays;
   arrays.steps = scratch.take<TrellisStep>(trellis_width);

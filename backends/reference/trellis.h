@@ -29,9 +29,6 @@ struct TrellisArrays {
   static TrellisArrays place(Scratch& scratch, int64_t trellis_width);
 };
 
-// The groups of a plane from `first` on that share one bit string: a trellis group and those that continue it.
-[[nodiscard]] std::span<const ScaleGroup> trellis_run(const LatentPlane& plane, size_t first);
-
 // Quantizes the run's coordinates of latent [plane.stored_width] into the token's rows of codes and scales.
 // Numeric error when a number is not finite or a scale beyond its grid.
 [[nodiscard]] Status encode_trellis(std::span<const ScaleGroup> run, const float* latent, const TrellisArrays& arrays,
