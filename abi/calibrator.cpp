@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <string>
 
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_struct.h"
 #include "abi/read_tensor.h"
+#include "absl/strings/strip.h"
+#include "runtime/model/limits.h"
 
 namespace foldkv::abi {
 namespace {
@@ -104,10 +107,11 @@ Status observe(Calibrator& calibrator, Observed observed, const foldkv_tensor* k
 }
 
 StatusOr<std::vector<Band>> read_bands(const foldkv_band* source, int32_t count, absl::string_view name) {
-  FOLDKV_RETURN_IF_ERROR(check_count(count, 0, absl::StrCat(name, "_count")));
+  const std::string count_name = absl::StrCat(absl::StripSuffix(name, "s"), "_count");  // key_bands, key_band_count
+  FOLDKV_RETURN_IF_ERROR(check_count(count, 0, count_name));
   std::vector<Band> bands;
   if (count == 0 && source == nullptr) return bands;
-  FOLDKV_RETURN_IF_ERROR(check_count(count, 1, absl::StrCat(name, "_count")));
+  FOLDKV_RETURN_IF_ERROR(check_count(count, 1, count_name));
   FOLDKV_RETURN_IF_ERROR(require(source, name));
   for (int32_t index = 0; index < count; ++index) {
     const foldkv_band& band = source[index];
@@ -132,10 +136,12 @@ StatusOr<CorrectionRules> read_correction(const foldkv_solve_options& options) {
 StatusOr<SolveOptions> read_solve_options(const foldkv_solve_options* source) {
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_solve_options options, read_optional_struct(source, "options"));
   SolveOptions rules;
-  FOLDKV_RETURN_IF_ERROR(check_count(options.latent_width, 0, "options.latent_width"));
+  if (options.latent_width < 0) {
+    return argument_error("options.latent_width", absl::StrCat("is ", options.latent_width, ", expected 0 or more"));
+  }
   FOLDKV_RETURN_IF_ERROR(check_flag(options.rotate, "options.rotate"));
   FOLDKV_RETURN_IF_ERROR(check_flag(options.uncentred, "options.uncentred"));
-  rules.latent_width = options.latent_width;
+  rules.latent_width = std::min<int64_t>(options.latent_width, kMaxWidth);
   if (options.bits != 0) rules.bits = options.bits;
   if (options.scale_group != 0) rules.scale_group = options.scale_group;
   rules.rotate = options.rotate == 1;

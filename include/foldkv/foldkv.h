@@ -368,7 +368,8 @@ FOLDKV_API foldkv_status foldkv_calibrator_observe(foldkv_calibrator* calibrator
                                                    const foldkv_tensor* values, int32_t layer_count,
                                                    int64_t first_token, foldkv_error* error);
 /* What errors of cached keys and values cost: gradients of a loss with respect to them, for the tokens [first_token, ...)
- * of a sample, shaped as in foldkv_calibrator_observe. Each token's gradient g adds g g^T to the metric M of its layer.
+ * of a sample, shaped as in foldkv_calibrator_observe; skip_tokens are left out likewise. They need not belong to the
+ * samples that are observed; tokens whose gradients are zero count as free of cost. Each token's gradient g adds g g^T to the metric M of its layer.
  * With the loss -log p(y) of later tokens and y drawn from the model's own prediction, M is the Fisher metric and
  * e^T M e / 2 the divergence that a small error e causes. */
 FOLDKV_API foldkv_status foldkv_calibrator_observe_gradients(foldkv_calibrator* calibrator, const foldkv_tensor* keys,
@@ -411,11 +412,12 @@ FOLDKV_API foldkv_status foldkv_calibrator_solve(const foldkv_calibrator* calibr
 
 /* ----------------------------------------------------------------------------------------- plans */
 
-/* What a plan shall take: bytes_per_token at most, or ratio times less than 16-bit keys and values. */
+/* What a plan shall take: bytes_per_token at most, or ratio (1 or more) times less than 16-bit keys and values of the
+ * grouped layers. Every side of every group keeps a scale group at half a bit: what is less than that is refused. */
 typedef struct foldkv_plan_options {
   uint32_t struct_size;
   uint32_t reserved;
-  const char* name;       /* up to 31 bytes */
+  const char* name;       /* 1 to 31 bytes, different from the other plans' */
   double bytes_per_token; /* codes, scales and correction coefficients of all groups; 0: ratio counts */
   double ratio;
   double value_weight;    /* an error in values counts as this many in keys. 0: 1 */
@@ -461,7 +463,8 @@ typedef struct foldkv_estimate {
   uint32_t reserved;
   uint64_t sequence_bytes; /* held by the sequence at the end */
   uint64_t shared_bytes;   /* prepared profile and model, paid by the first sequence of that pair */
-  uint64_t peak_bytes;     /* highest sequence_bytes + scratch on the way, shared_bytes not included */
+  uint64_t peak_bytes;     /* highest sequence_bytes + scratch on the way, shared_bytes not included. After a long life
+                              free memory lies in pieces: leave a budget some percent above the sum of peaks */
 } foldkv_estimate;
 
 /* What a sequence would use after a prompt fed in one step and generated_tokens single steps with the same

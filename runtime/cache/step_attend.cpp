@@ -161,14 +161,14 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
 }
 
 Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, float* context, float* log_sum_exp) {
-  // Neighbouring sequences of one profile and number format share a call.
+  // Neighbouring sequences of one profile, plan and number format share a call.
   size_t index = 0;
   while (index < feeds_.size()) {
     const Sequence& leader = *feeds_[index].sequence;
     attend_sequences_.clear();
     for (; index < feeds_.size(); ++index) {
       const Sequence& sequence = *feeds_[index].sequence;
-      if (sequence.shared_profile() != leader.shared_profile() ||
+      if (sequence.shared_profile() != leader.shared_profile() || sequence.policy().plan != leader.policy().plan ||
           sequence.policy().format != leader.policy().format) {
         break;
       }

@@ -25,7 +25,7 @@ StatusOr<Metric> make_metric(const std::vector<std::vector<double>>& blocks, int
   double largest_mean = 0.0;
   for (const std::vector<double>& block : blocks) largest_mean = std::max(largest_mean, mean_eigenvalue(block, block_width));
   if (!(largest_mean > 0.0) || !std::isfinite(largest_mean)) {
-    return numeric_error(absl::StrCat("the costs of errors sum to ", largest_mean, ", expected a number above 0"));
+    return numeric_error(absl::StrCat("the gradients' mean square is ", largest_mean, " in all layers of a group, expected above 0"));
   }
   Metric metric;
   metric.block_width = block_width;

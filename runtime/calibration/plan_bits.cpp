@@ -70,14 +70,14 @@ int64_t correction_bytes(const Profile& profile) {
 StatusOr<double> code_bytes(const Profile& profile, const std::string& field, const PlanWish& wish) {
   const bool by_bytes = wish.bytes_per_token != 0.0;
   if (by_bytes == (wish.ratio != 0.0)) {
-    return argument_error(field, absl::StrCat(field, ": got bytes_per_token ", wish.bytes_per_token, " and ratio ",
+    return argument_error(field, absl::StrCat("got bytes_per_token ", wish.bytes_per_token, " and ratio ",
                                               wish.ratio, ", expected one of them"));
   }
   const std::string name = absl::StrCat(field, by_bytes ? ".bytes_per_token" : ".ratio");
   const double wanted = by_bytes ? wish.bytes_per_token : full_bytes(profile) / wish.ratio;
-  if (!(wanted > 0.0) || std::isinf(wanted)) {
-    return argument_error(name, absl::StrCat(name, ": got ", by_bytes ? wish.bytes_per_token : wish.ratio,
-                                             ", expected a number above 0"));
+  const double given = by_bytes ? wish.bytes_per_token : wish.ratio;
+  if (!(given >= 1.0) || std::isinf(given)) {
+    return argument_error(name, absl::StrCat("got ", given, ", expected 1 or more"));
   }
   return wanted - static_cast<double>(correction_bytes(profile));
 }
@@ -98,7 +98,7 @@ void append(std::vector<Band>& bands, int64_t width, const UnitRate& rate) {
 StatusOr<Plan> plan_of(const Profile& profile, const std::string& field, const PlanWish& wish) {
   if (!(wish.value_weight > 0.0) || std::isinf(wish.value_weight)) {
     return argument_error(field + ".value_weight",
-                          absl::StrCat(field, ".value_weight: got ", wish.value_weight, ", expected above 0"));
+                          absl::StrCat("got ", wish.value_weight, ", expected above 0"));
   }
   FOLDKV_ASSIGN_OR_RETURN(const double bytes, code_bytes(profile, field, wish));
   const std::vector<Unit> units = units_of(profile);

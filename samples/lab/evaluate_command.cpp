@@ -5,12 +5,14 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "samples/lab/evaluate.h"
 #include "samples/lab/evaluate_task.h"
@@ -68,17 +70,21 @@ absl::Status add_plans(const Arguments& arguments, const std::string& name, Plan
     return arguments.plans == std::vector<std::string>{"all"} ||
            std::find(arguments.plans.begin(), arguments.plans.end(), other) != arguments.plans.end();
   };
-  bool found = false;
+  size_t found = 0;
   for (int32_t index = 0; index < info.plan_count; ++index) {
     LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_plan_info plan_info, "reading a plan", profile.plan_info(index));
     if (!asked(plan_info.name)) continue;
     FoldkvAttention::Options options = arguments.sequence.options();
     options.plan = plan_info.name;
     plan->codecs.push_back({absl::StrCat(name, " ", plan_info.name), &profile, options});
-    found = true;
+    ++found;
   }
-  if (found) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--plan: the profile ", name, " has none of these plans"));
+  const bool all = arguments.plans == std::vector<std::string>{"all"};
+  if (all || found == std::set<std::string>(arguments.plans.begin(), arguments.plans.end()).size()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--plan: the profile ", name, " has not all of these plans: ", absl::StrJoin(arguments.plans, ", ")));
 }
 
 absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
@@ -95,7 +101,10 @@ absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
     }
     plan->files.resize(plan->codecs.size(), path);
   }
-  if (plan->codecs.empty()) plan->codecs.push_back({"exact", nullptr, options});
+  if (plan->codecs.empty()) {
+    if (!arguments.plans.empty()) return absl::InvalidArgumentError("--plan needs a --profile that has it");
+    plan->codecs.push_back({"exact", nullptr, options});
+  }
   return check_codecs(plan->codecs);
 }
 

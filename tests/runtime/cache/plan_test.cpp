@@ -106,6 +106,18 @@ TEST_CASE("sequences under different plans of one profile share a step and the b
       CHECK(std::vector<float>(first, first + rows) == alone[plan].prompt[layer]);
     }
   }
+  for (int64_t token = 0; token < kGenerated; ++token) {
+    std::vector<ToyFeed> next;
+    for (const auto& sequence : sequences) next.push_back({sequence, &tokens, kPrompt + token, 1, false, {}});
+    const LayerOutputs outputs = run_step(runtime, host, next);
+    const auto width = static_cast<std::ptrdiff_t>(host.shape().query_width());
+    for (size_t plan = 0; plan < 3; ++plan) {
+      for (size_t layer = 0; layer < outputs.size(); ++layer) {
+        const auto first = outputs[layer].begin() + static_cast<std::ptrdiff_t>(plan) * width;
+        CHECK(std::vector<float>(first, first + width) == alone[plan].generated[static_cast<size_t>(token)][layer]);
+      }
+    }
+  }
   CHECK(sequences[0]->storage().ledger().total() > sequences[1]->storage().ledger().total());
   CHECK(sequences[1]->storage().ledger().total() > sequences[2]->storage().ledger().total());
 }
