@@ -400,8 +400,6 @@ typedef struct foldkv_solve_options {
   int32_t use_metric;            /* 1: directions and variances in the metric of the observed gradients */
   uint64_t seed;                 /* of the correction's random test vectors */
   double metric_floor;           /* share of a layer's mean cost that every direction costs at least. 0: 0.02 */
-  int32_t between_samples;       /* 1: the distances of samples' means count as variance, for FOLDKV_MEAN_PROFILE */
-  int32_t reserved;
 } foldkv_solve_options;
 
 /* Leading eigenvectors of the covariance of the stacked keys, and of the values, of each group

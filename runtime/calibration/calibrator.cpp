@@ -60,7 +60,7 @@ Calibrator::Calibrator(std::shared_ptr<backend::Backend> backend, std::shared_pt
   moments_.reserve(groups_.size());
   for (const LayerGroup& group : groups_) {
     const int64_t width = stacked_width(*model_, group);
-    moments_.push_back({Moments(width), Moments(width), SampleMeans(width), SampleMeans(width), {}, {}});
+    moments_.push_back({Moments(width), Moments(width), {}, {}});
   }
 }
 
@@ -71,9 +71,8 @@ Status Calibrator::observe(std::span<const TensorView> keys, std::span<const Ten
   FOLDKV_RETURN_IF_ERROR(check_observed("keys", keys, *model_, tokens));
   FOLDKV_RETURN_IF_ERROR(check_observed("values", values, *model_, tokens));
   for (size_t group = 0; group < groups_.size(); ++group) {
-    GroupMoments& target = moments_[group];
-    FOLDKV_RETURN_IF_ERROR(add_layers(groups_[group], target.keys, &target.key_samples, keys, first_token));
-    FOLDKV_RETURN_IF_ERROR(add_layers(groups_[group], target.values, &target.value_samples, values, first_token));
+    FOLDKV_RETURN_IF_ERROR(add_layers(groups_[group], moments_[group].keys, keys, first_token));
+    FOLDKV_RETURN_IF_ERROR(add_layers(groups_[group], moments_[group].values, values, first_token));
   }
   if (first_token == 0) ++sample_count_;
   return absl::OkStatus();
@@ -90,29 +89,26 @@ Status Calibrator::observe_gradients(std::span<const TensorView> keys, std::span
   for (size_t group = 0; group < groups_.size(); ++group) {
     for (size_t index = 0; index < groups_[group].size(); ++index) {
       const LayerGroup alone = {groups_[group][index]};
-      FOLDKV_RETURN_IF_ERROR(add_layers(alone, moments_[group].key_gradients[index], nullptr, keys, first_token));
-      FOLDKV_RETURN_IF_ERROR(add_layers(alone, moments_[group].value_gradients[index], nullptr, values, first_token));
+      FOLDKV_RETURN_IF_ERROR(add_layers(alone, moments_[group].key_gradients[index], keys, first_token));
+      FOLDKV_RETURN_IF_ERROR(add_layers(alone, moments_[group].value_gradients[index], values, first_token));
     }
   }
   return absl::OkStatus();
 }
 
-Status Calibrator::add_rows(Moments& moments, SampleMeans* samples, const float* rows, int64_t count,
-                            int64_t first_token) {
+Status Calibrator::add_rows(Moments& moments, const float* rows, int64_t count, int64_t first_token) {
   const int64_t skipped = std::clamp<int64_t>(skip_tokens_ - first_token, 0, count);
-  const float* const counted = rows + skipped * moments.width();
-  if (samples != nullptr) samples->observe(counted, count - skipped, first_token + skipped <= skip_tokens_);
-  failure_ = moments.observe(*backend_, counted, count - skipped, scratch_);
+  failure_ = moments.observe(*backend_, rows + skipped * moments.width(), count - skipped, scratch_);
   return failure_;
 }
 
-Status Calibrator::add_layers(const LayerGroup& group, Moments& target, SampleMeans* samples,
-                              std::span<const TensorView> layers, int64_t first_token) {
+Status Calibrator::add_layers(const LayerGroup& group, Moments& target, std::span<const TensorView> layers,
+                              int64_t first_token) {
   const int64_t tokens = layers[0].row_count;
   for (int64_t first = 0; first < tokens; first += Moments::kBlockRows) {
     const int64_t count = std::min(Moments::kBlockRows, tokens - first);
     stack_rows(layers, group, first, count, stacked_.data());
-    FOLDKV_RETURN_IF_ERROR(add_rows(target, samples, stacked_.data(), count, first_token + first));
+    FOLDKV_RETURN_IF_ERROR(add_rows(target, stacked_.data(), count, first_token + first));
   }
   return absl::OkStatus();
 }
@@ -152,8 +148,6 @@ void Calibrator::make_room_for_gradients() {
 }
 
 Status Calibrator::merge_group(GroupMoments& target, const GroupMoments& other) {
-  target.key_samples.merge(other.key_samples);
-  target.value_samples.merge(other.value_samples);
   FOLDKV_RETURN_IF_ERROR(target.keys.merge(*backend_, other.keys, scratch_));
   FOLDKV_RETURN_IF_ERROR(target.values.merge(*backend_, other.values, scratch_));
   for (const backend::Side side : {backend::Side::kKeys, backend::Side::kValues}) {
@@ -219,7 +213,7 @@ StatusOr<Metric> Calibrator::metric(size_t group, backend::Side side, double flo
 
 StatusOr<ProfileSide> Calibrator::solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
                                                 const SolveOptions& options) const {
-  const SideMoments rows = moments_[group].side_moments(side);
+  const Moments& rows = moments_[group].rows(side);
   if (!options.use_metric) return solve_side(*backend_, rows, nullptr, bands, options);
   FOLDKV_ASSIGN_OR_RETURN(const Metric found, metric(group, side, options.metric_floor));
   return solve_side(*backend_, rows, &found, bands, options);

@@ -12,9 +12,7 @@
 #include "runtime/calibration/layer_groups.h"
 #include "runtime/calibration/metric.h"
 #include "runtime/calibration/moments.h"
-#include "runtime/calibration/sample_means.h"
 #include "runtime/calibration/solve_options.h"
-#include "runtime/calibration/solver.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/profile.h"
 
@@ -29,7 +27,7 @@ struct CalibratorOptions {
 // Observes keys and values of sample text and solves for a profile.
 //
 // Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, once 8 * (layers * key width)^2 for the widest
-// blocks of 256 rows and 8 * layers * key width bytes for each sample, all taken when it is made;
+// and blocks of 256 rows, all taken when it is made;
 // with the first gradients 2 * 8 * (key width)^2 for each layer. While solving, 4 * 8 * (layers * key width)^2 for each thread.
 // Threads: const functions may run at once, others by one thread at a time. Errors: all input is checked before the
 // first row is counted, so an error changes nothing. Only after a failure of the backend the sums are no longer whole;
@@ -71,14 +69,11 @@ class Calibrator {
   struct GroupMoments {
     Moments keys;
     Moments values;
-    SampleMeans key_samples;
-    SampleMeans value_samples;
     std::vector<Moments> key_gradients;  // of its layers
     std::vector<Moments> value_gradients;
 
-    [[nodiscard]] SideMoments side_moments(backend::Side side) const {
-      if (side == backend::Side::kKeys) return {keys, &key_samples};
-      return {values, &value_samples};
+    [[nodiscard]] const Moments& rows(backend::Side side) const {
+      return side == backend::Side::kKeys ? keys : values;
     }
     [[nodiscard]] std::vector<Moments>& gradients(backend::Side side) {
       return side == backend::Side::kKeys ? key_gradients : value_gradients;
@@ -91,11 +86,10 @@ class Calibrator {
   Calibrator(std::shared_ptr<backend::Backend> backend, std::shared_ptr<const Model> model,
              std::vector<LayerGroup> groups, int32_t skip_tokens);
 
-  // Counts rows of a sample that are not skipped, of the samples' means too when asked; a failure is kept.
-  [[nodiscard]] Status add_rows(Moments& moments, SampleMeans* samples, const float* rows, int64_t count,
-                                int64_t first_token);
-  [[nodiscard]] Status add_layers(const LayerGroup& group, Moments& target, SampleMeans* samples,
-                                  std::span<const TensorView> layers, int64_t first_token);
+  // Counts rows of a sample that are not skipped; a failure is kept.
+  [[nodiscard]] Status add_rows(Moments& moments, const float* rows, int64_t count, int64_t first_token);
+  [[nodiscard]] Status add_layers(const LayerGroup& group, Moments& target, std::span<const TensorView> layers,
+                                  int64_t first_token);
   [[nodiscard]] StatusOr<Metric> metric(size_t group, backend::Side side, double floor) const;
   [[nodiscard]] StatusOr<ProfileSide> solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
                                                     const SolveOptions& options) const;

@@ -16,8 +16,6 @@ struct SolveOptions {
   int32_t scale_group = 128;
   bool rotate = false;  // Hadamard inside scale groups
   bool centred = true;
-  bool between_samples = false;  // the distances of samples' means count as variance, for sequences without a mean of
-                                 // their own
   bool use_metric = false;      // directions and variances in the metric of the observed gradients
   double metric_floor = 0.02;   // see make_metric
   std::vector<Band> key_bands;  // explicit bands instead of latent_width and bits

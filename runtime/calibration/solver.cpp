@@ -37,17 +37,14 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
   return bands;
 }
 
-StatusOr<ProfileSide> solve_side(backend::Backend& backend, const SideMoments& moments, const Metric* metric,
+StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
                                  const std::vector<Band>& bands, const SolveOptions& options) {
   ProfileSide side;
   side.latent_width = width_of(bands);
-  FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.rows.covariance(backend, options.centred));
-  if (options.centred && !options.between_samples && moments.samples != nullptr) {
-    moments.samples->take_out(covariance.mean, covariance.matrix);
-  }
+  FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.covariance(backend, options.centred));
   if (metric != nullptr) weigh_covariance(*metric, covariance.matrix);
   FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,
-                          principal_directions(covariance.matrix, moments.rows.width(), side.latent_width));
+                          principal_directions(covariance.matrix, moments.width(), side.latent_width));
   if (options.rotate) rotate_scale_groups(directions.basis, bands, options.scale_group);
   if (metric == nullptr) {
     side.basis = to_f32(directions.basis);

@@ -5,7 +5,6 @@
 #include "runtime/base/status.h"
 #include "runtime/calibration/metric.h"
 #include "runtime/calibration/moments.h"
-#include "runtime/calibration/sample_means.h"
 #include "runtime/calibration/solve_options.h"
 #include "runtime/profile/profile.h"
 
@@ -16,19 +15,12 @@ namespace foldkv {
 [[nodiscard]] std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int64_t key_width,
                                          int64_t stacked_width);
 
-// What was seen of one side's rows. samples null: all rows count as one sample.
-struct SideMoments {
-  const Moments& rows;
-  const SampleMeans* samples = nullptr;
-};
-
 // Mean and leading eigenvectors of the covariance C of one side's rows: the closed form of BellowsKV for inputs after
-// the norm (methods.md 1.2). There must be as many rows as coordinates, or trailing directions mean nothing. Sequences
-// subtract a mean of their own, so C is taken about the mean of each sample unless the options ask for all.
+// the norm (methods.md 1.2). There must be as many rows as coordinates, or trailing directions mean nothing.
 //
 // With a metric M (null: none) they are those of M^(1/2) C M^(1/2): then latents are (M^(1/2) V)^T (row - mean), rows are
 // rebuilt by M^(-1/2) V, and an error of one unit in any latent coordinate costs the same. May run on several threads.
-[[nodiscard]] StatusOr<ProfileSide> solve_side(backend::Backend& backend, const SideMoments& moments, const Metric* metric,
+[[nodiscard]] StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
                                                const std::vector<Band>& bands, const SolveOptions& options);
 
 }  // namespace foldkv

@@ -178,7 +178,7 @@ FIELD(foldkv_calibrator_options, groups, 8, 8);
 FIELD(foldkv_calibrator_options, group_count, 16, 4);
 FIELD(foldkv_calibrator_options, skip_tokens, 20, 4);
 
-STRUCT(foldkv_solve_options, 88);
+STRUCT(foldkv_solve_options, 80);
 FIELD(foldkv_solve_options, struct_size, 0, 4);
 FIELD(foldkv_solve_options, latent_width, 4, 4);
 FIELD(foldkv_solve_options, bits, 8, 4);
@@ -195,8 +195,6 @@ FIELD(foldkv_solve_options, correction_iterations, 56, 4);
 FIELD(foldkv_solve_options, use_metric, 60, 4);
 FIELD(foldkv_solve_options, seed, 64, 8);
 FIELD(foldkv_solve_options, metric_floor, 72, 8);
-FIELD(foldkv_solve_options, between_samples, 80, 4);
-FIELD(foldkv_solve_options, reserved, 84, 4);
 
 STRUCT(foldkv_sequence_options, 32);
 FIELD(foldkv_sequence_options, struct_size, 0, 4);
