@@ -82,17 +82,14 @@ StatusOr<double> code_bytes(const Profile& profile, const std::string& field, co
   return wanted - static_cast<double>(correction_bytes(profile));
 }
 
+// Units of one rate after each other are one band.
 void append(std::vector<Band>& bands, int64_t width, const UnitRate& rate) {
-  Band band{static_cast<int32_t>(width), rate.bits, rate.code, rate.step};
-  if (!bands.empty()) {
-    band.width = bands.back().width;
-    if (bands.back() == band) {
-      bands.back().width += static_cast<int32_t>(width);
-      return;
-    }
-    band.width = static_cast<int32_t>(width);
+  const Band added{static_cast<int32_t>(width), rate.bits, rate.code, rate.step};
+  if (!bands.empty() && bands.back() == Band{bands.back().width, rate.bits, rate.code, rate.step}) {
+    bands.back().width += added.width;
+  } else {
+    bands.push_back(added);
   }
-  bands.push_back(band);
 }
 
 StatusOr<Plan> plan_of(const Profile& profile, const std::string& field, const PlanWish& wish) {

@@ -66,9 +66,9 @@ std::string codec_name(const std::vector<std::string>& paths, const std::string&
 absl::Status add_plans(const Arguments& arguments, const std::string& name, Plan* plan) {
   const foldkv::Profile& profile = plan->profiles.back();
   LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_profile_info info, "reading the profile", profile.info());
+  const bool all = arguments.plans == std::vector<std::string>{"all"};
   const auto asked = [&](const std::string& other) {
-    return arguments.plans == std::vector<std::string>{"all"} ||
-           std::find(arguments.plans.begin(), arguments.plans.end(), other) != arguments.plans.end();
+    return all || std::find(arguments.plans.begin(), arguments.plans.end(), other) != arguments.plans.end();
   };
   size_t found = 0;
   for (int32_t index = 0; index < info.plan_count; ++index) {
@@ -79,7 +79,6 @@ absl::Status add_plans(const Arguments& arguments, const std::string& name, Plan
     plan->codecs.push_back({absl::StrCat(name, " ", plan_info.name), &profile, options});
     ++found;
   }
-  const bool all = arguments.plans == std::vector<std::string>{"all"};
   if (all || found == std::set<std::string>(arguments.plans.begin(), arguments.plans.end()).size()) {
     return absl::OkStatus();
   }
