@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
