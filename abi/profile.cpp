@@ -6,6 +6,7 @@
 #include "abi/read_struct.h"
 #include "runtime/calibration/plan_bits.h"
 #include "runtime/codec/latent_layout.h"
+#include "runtime/policy/codec_profile.h"
 #include "runtime/profile/limits.h"
 #include "runtime/profile/profile_reader.h"
 #include "runtime/profile/profile_writer.h"
@@ -45,6 +46,13 @@ foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
   return info;
 }
 
+// Of a row of the bases that a sequence finds for itself.
+int64_t numbers_of_own_bases(const ProfileGroup& group, const GroupPlan& plan) {
+  if (group.kind != GroupKind::kSequence) return 0;
+  const bool has_projections = plan.keys[0].code != backend::Code::kHalf;
+  return (group.keys.latent_width + group.values.latent_width) * (has_projections ? 2 : 1);
+}
+
 foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, const GroupPlan& plan) {
   foldkv_group_info info{};
   info.layer_count = static_cast<int32_t>(group.layers.size());
@@ -59,6 +67,8 @@ foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, 
   info.bytes_per_token = bytes_per_token(group, plan);
   // Means of keys and values and the correction basis, in 16-bit numbers.
   info.bytes_per_sequence = group.stacked_width() * 2 * ((profile.centred ? 2 : 0) + group.correction.rank);
+  info.bytes_per_sequence += group.stacked_width() * numbers_of_own_bases(group, plan) * 4;
+  info.kind = static_cast<int32_t>(group.kind);
   return info;
 }
 
@@ -102,6 +112,24 @@ StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, i
                       options[index].value_weight == 0.0 ? 1.0 : options[index].value_weight});
   }
   return wishes;
+}
+
+StatusOr<CodecWish> read_codec(const foldkv_model& model, const foldkv_codec_options* source) {
+  FOLDKV_ASSIGN_OR_RETURN(const foldkv_codec_options options, read_struct(source, "options"));
+  CodecWish wish;
+  wish.codec = static_cast<CodecName>(options.codec);
+  wish.bits = options.bits;
+  wish.layers_per_group = options.layers_per_group;
+  wish.key_rank = options.key_rank;
+  wish.value_rank = options.value_rank;
+  if (options.interpolation != 0.0) wish.interpolation = options.interpolation;
+  if (options.retained != 0.0) wish.retained = options.retained == -1.0 ? 0.0 : options.retained;
+  wish.first_layer = options.first_layer;
+  wish.made_by = absl::StrCat("foldkv ", foldkv_version());
+  if (wish.codec != CodecName::kKvSharer) return wish;
+  FOLDKV_RETURN_IF_ERROR(require(options.sources, "options.sources"));
+  wish.sources.assign(options.sources, options.sources + model.object->layer_count());
+  return wish;
 }
 
 // An array the caller made must hold all of it.
@@ -172,6 +200,21 @@ foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_pl
     FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes, foldkv::abi::read_wishes(plans, plan_count));
     FOLDKV_ASSIGN_OR_RETURN(foldkv::Profile made, foldkv::plan_bits(*profile->object, wishes));
     *planned = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_from_codec(const foldkv_model* model, const foldkv_codec_options* options,
+                                        foldkv_profile** profile, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(model, "model"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::CodecWish wish, foldkv::abi::read_codec(*model, options));
+    foldkv::StatusOr<foldkv::Profile> made = foldkv::make_codec_profile(*model->object, wish);
+    if (!made.ok()) {
+      return foldkv::with_argument(made.status(), absl::StrCat("options.", foldkv::argument_of(made.status())));
+    }
+    *profile = new foldkv_profile{std::make_shared<const foldkv::Profile>(*std::move(made))};
     return absl::OkStatus();
   });
 }

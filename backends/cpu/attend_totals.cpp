@@ -43,6 +43,15 @@ void rebuild_values(const AttendContext& context, const UnitQueries& unit, UnitS
   const AttendGeometry& geometry = context.geometry;
   const LatentLayer& layer = context.request.latent;
   const int64_t stride = layer.layout->values.width;
+  if (layer.value_basis == nullptr) {
+    const int64_t first =
+        layer.layout->values.coordinate_of(layer.first_row + unit.first_head * geometry.head_size);
+    for (int64_t query = 0; query < unit.count(geometry); ++query) {
+      std::copy_n(scratch.latent_total + query * geometry.value_width + first, geometry.head_size,
+                  scratch.rebuilt + query * geometry.head_width);
+    }
+    return;
+  }
   const float* basis = layer.value_basis + unit.first_head * geometry.head_size * stride;
   context.engine.kernels.row_product({.rows = unit.count(geometry),
                                       .columns = geometry.head_size,

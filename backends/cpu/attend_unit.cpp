@@ -87,12 +87,32 @@ void add_weighted_rows(const AttendContext& context, const UnitScratch& scratch,
                                          .row_start = scratch.factors + weighted.first_query});
 }
 
+// Likewise when latents are the rows themselves.
+void copy_keys(const AttendContext& context, const UnitQueries& unit, UnitScratch& scratch, int64_t head) {
+  const AttendGeometry& geometry = context.geometry;
+  const LatentLayer& layer = context.request.latent;
+  const int64_t row = layer.first_row + head * geometry.head_size;
+  const int64_t first = layer.layout->keys.coordinate_of(row);
+  std::copy_n(scratch.key_latents + first * kTile, geometry.head_size * kTile, scratch.keys);
+  const uint16_t* mean = unit.sequence->latent.key_mean;
+  if (mean == nullptr) return;
+  context.engine.kernels.to_f32(NumberFormat::kF16, mean + row, geometry.head_size, scratch.mean);
+  for (int64_t i = 0; i < geometry.head_size; ++i) {
+    float* const lanes = scratch.keys + i * kTile;
+    std::for_each(lanes, lanes + kTile, [&](float& number) { number += scratch.mean[i]; });
+  }
+}
+
 // Keys of one head of the tile, rebuilt from scratch.key_latents, unrotated.
 void rebuild_keys(const AttendContext& context, const UnitQueries& unit, UnitScratch& scratch, int64_t head) {
   const Kernels& kernels = context.engine.kernels;
   const AttendGeometry& geometry = context.geometry;
   const LatentLayer& layer = context.request.latent;
   const LatentRegion& region = unit.sequence->latent;
+  if (layer.key_basis == nullptr) {
+    copy_keys(context, unit, scratch, head);
+    return;
+  }
   const int64_t row = head * geometry.head_size;
   MatrixProduct product = {.rows = geometry.head_size,
                            .columns = kTile,
@@ -130,7 +150,8 @@ void attend_latent_tile(const AttendContext& context, const UnitQueries& unit, U
                                .side = Side::kKeys,
                                .pages = region.pages,
                                .slots = tile.slots,
-                               .scratch = scratch.latent};
+                               .scratch = scratch.latent,
+                               .layer = context.request.latent.first_row / layout.keys.width};
   decode_latents_in_lanes(latents, scratch.key_latents);
   if (region.correction_basis != nullptr && geometry.correction_rank > 0) {
     coefficients_in_lanes(context.engine.kernels, layout, region.pages, tile.slots, scratch.coefficients);

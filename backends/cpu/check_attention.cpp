@@ -49,7 +49,8 @@ Status check_plane(const LatentPlane& plane, absl::string_view name) {
                                                           group.bits, " bits for ", group.step, " coordinates")),
                            "bits");
     }
-    if (group.code == Code::kUniform && (group.bits < kFewestBits || group.bits > kMostBits)) {
+    const bool coded = group.code != Code::kTrellis && group.code != Code::kHalf;
+    if (coded && (group.bits < kFewestBits || group.bits > kMostBits)) {
       return with_argument(unsupported_error(absl::StrCat("the cpu backend has no ", name, " of ", group.bits,
                                                           " bits, only of ", kFewestBits, " to ", kMostBits)),
                            "bits");

@@ -11,6 +11,8 @@
 #include "backends/cpu/stacked_rows.h"
 #include "backends/cpu/trellis.h"
 #include "backends/cpu/workspace.h"
+#include "backends/interface/asymmetric.h"
+#include "backends/interface/merged_page.h"
 
 namespace foldkv::backend::cpu {
 namespace {
@@ -54,6 +56,7 @@ void prepare_shared(const Context& context) {
   if (context.request.mean != nullptr) {
     context.engine.kernels.to_f32(NumberFormat::kF16, context.request.mean, context.width, context.shared.mean);
   }
+  if (context.request.basis == nullptr) return;
   const int64_t full = context.plane.stored_width / kWidthPadding * kWidthPadding;
   const int64_t rest = context.plane.stored_width - full;
   for (int64_t row = 0; row < context.width; ++row) {
@@ -66,6 +69,12 @@ void prepare_shared(const Context& context) {
 // scratch.latents = scratch.rows * basis. Sums of a token run over its numbers in order, whatever stands beside it.
 void project(const Context& context, int64_t tokens, const Scratch& scratch) {
   const int64_t stride = round_up(context.plane.stored_width, kWidthPadding);
+  if (context.request.basis == nullptr) {
+    for (int64_t token = 0; token < tokens; ++token) {
+      std::copy_n(scratch.rows + token * context.width, context.width, scratch.latents + token * stride);
+    }
+    return;
+  }
   const int64_t full = context.plane.stored_width / kWidthPadding * kWidthPadding;
   MatrixProduct product = {.rows = tokens,
                            .columns = full,
@@ -105,6 +114,75 @@ bool quantize_uniform(const Context& context, const ScaleGroup& group, const flo
   return true;
 }
 
+bool store_halves(const Context& context, const ScaleGroup& group, const float* latents, const TokenBytes& bytes) {
+  return context.engine.kernels.from_f32(NumberFormat::kF16, latents + group.first, group.count,
+                                         bytes.codes + group.byte_offset);
+}
+
+// The bit string was zero.
+void put_code(uint8_t* codes, int64_t index, int32_t bits, uint8_t code) {
+  const int64_t place = index * bits;
+  const uint32_t wide = uint32_t{code} << (place % 8);
+  codes[place / 8] |= static_cast<uint8_t>(wide);
+  if (place % 8 + bits > 8) codes[place / 8 + 1] |= static_cast<uint8_t>(wide >> 8);
+}
+
+void store_range(const AsymmetricRange& range, uint8_t* place) {
+  std::memcpy(place, &range.scale, sizeof range.scale);
+  std::memcpy(place + sizeof range.scale, &range.smallest, sizeof range.smallest);
+}
+
+bool quantize_asymmetric(const ScaleGroup& group, const float* latents, const TokenBytes& bytes) {
+  AsymmetricRange range;
+  if (!asymmetric_range(latents + group.first, group.count, 1, group.bits, range)) return false;
+  store_range(range, bytes.scales + group.scale_offset);
+  uint8_t* const codes = bytes.codes + group.byte_offset;
+  std::fill_n(codes, divide_up(int64_t{group.count} * group.bits, 8), uint8_t{0});
+  for (int32_t i = 0; i < group.count; ++i) {
+    put_code(codes, i, group.bits, asymmetric_code(latents[group.first + i], range, group.bits));
+  }
+  return true;
+}
+
+// Codes of one token that depend on no other; channel groups are not among them.
+bool quantize_token(const Context& context, const ScaleGroup& group, const float* latents, const TokenBytes& bytes) {
+  switch (group.code) {
+    case Code::kUniform: return quantize_uniform(context, group, latents, bytes);
+    case Code::kHalf: return store_halves(context, group, latents, bytes);
+    case Code::kAsymmetric: return quantize_asymmetric(group, latents, bytes);
+    case Code::kTrellis:
+    case Code::kChannel: break;
+  }
+  return true;
+}
+
+// A block of kChannelTokens tokens, latents [tokens][stride].
+bool quantize_channels(const Context& context, const ScaleGroup& group, int64_t slot, const float* latents,
+                       int64_t stride) {
+  const LatentLayout& layout = *context.request.layout;
+  std::byte* const page = latent_page(context.request.pages, layout, slot);
+  const int64_t row = slot % layout.page_tokens;
+  auto* const codes =
+      reinterpret_cast<uint8_t*>(page + context.plane.codes_offset + row * context.plane.code_bytes) + group.byte_offset;
+  auto* const ranges = reinterpret_cast<uint8_t*>(page + context.plane.channels_offset +
+                                                  row / kChannelTokens * context.plane.channel_bytes) +
+                       group.scale_offset;
+  for (int64_t t = 0; t < kChannelTokens; ++t) {
+    std::fill_n(codes + t * context.plane.code_bytes, divide_up(int64_t{group.count} * group.bits, 8), uint8_t{0});
+  }
+  for (int32_t i = 0; i < group.count; ++i) {
+    const float* const channel = latents + group.first + i;
+    AsymmetricRange range;
+    if (!asymmetric_range(channel, kChannelTokens, stride, group.bits, range)) return false;
+    store_range(range, ranges + int64_t{i} * 4);
+    for (int64_t t = 0; t < kChannelTokens; ++t) {
+      put_code(codes + t * context.plane.code_bytes, i, group.bits,
+               asymmetric_code(channel[t * stride], range, group.bits));
+    }
+  }
+  return true;
+}
+
 // Up to 16 tokens at a time: latents [tokens][stride].
 bool quantize_tokens(const Context& context, const float* latents, int64_t stride, std::span<const TokenBytes> tokens,
                      const TrellisScratch& scratch) {
@@ -118,11 +196,22 @@ bool quantize_tokens(const Context& context, const float* latents, int64_t strid
     }
     for (size_t token = 0; token < tokens.size(); ++token) {
       const float* row = latents + static_cast<int64_t>(token) * stride;
-      if (!quantize_uniform(context, groups[index], row, tokens[token])) return false;
+      if (!quantize_token(context, groups[index], row, tokens[token])) return false;
     }
     ++index;
   }
   return true;
+}
+
+// Merged heads: a page at a time.
+bool encode_page(const Context& context, int64_t first, const Scratch& scratch) {
+  const LatentLayout& layout = *context.request.layout;
+  for (int64_t token = 0; token < layout.page_tokens; ++token) {
+    gather_stacked_row(context.engine.kernels, context.request.rows, first + token, nullptr,
+                       scratch.rows + token * context.width);
+  }
+  return write_merged_page(context.plane, layout.page_tokens, scratch.rows,
+                           latent_page(context.request.pages, layout, context.request.first_latent_slot + first));
 }
 
 bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Scratch& scratch) {
@@ -142,6 +231,15 @@ bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Sc
     if (!quantize_tokens(context, scratch.latents + token * stride, stride, {bytes.data(), static_cast<size_t>(some)},
                          scratch.trellis)) {
       return false;
+    }
+  }
+  for (const ScaleGroup& group : context.plane.scale_groups) {
+    if (group.code != Code::kChannel) continue;
+    for (int64_t token = 0; token < tokens; token += kChannelTokens) {
+      if (!quantize_channels(context, group, context.request.first_latent_slot + first + token,
+                             scratch.latents + token * stride, stride)) {
+        return false;
+      }
     }
   }
   return true;
@@ -169,10 +267,14 @@ Status encode(const Engine& engine, const EncodeRequest& request) {
   for (Scratch& worker : workers) worker = Scratch::take(workspace, width, plane.stored_width, plane.trellis_width());
   prepare_shared(context);
   std::atomic<bool> in_range = true;
-  engine.threads.run(divide_up(request.rows.count, kTile), [&](int64_t tile, int worker) {
-    const int64_t first = tile * kTile;
-    const int64_t tokens = std::min(kTile, request.rows.count - first);
-    if (!encode_tile(context, first, tokens, workers[static_cast<size_t>(worker)])) in_range = false;
+  const bool merged = plane.merged.layers > 0;
+  const int64_t unit = merged ? request.layout->page_tokens : kTile;
+  engine.threads.run(divide_up(request.rows.count, unit), [&](int64_t tile, int worker) {
+    const int64_t first = tile * unit;
+    const Scratch& scratch = workers[static_cast<size_t>(worker)];
+    const bool fits = merged ? encode_page(context, first, scratch)
+                             : encode_tile(context, first, std::min(unit, request.rows.count - first), scratch);
+    if (!fits) in_range = false;
   });
   if (!in_range) {
     return numeric_error(absl::StrCat("the latents of ", request.rows.side == Side::kKeys ? "keys" : "values",

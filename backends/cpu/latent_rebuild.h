@@ -16,8 +16,8 @@ class LatentRebuild {
     const LatentLayout* layout = nullptr;
     const LatentRegion* region = nullptr;
     Side side = Side::kKeys;
-    const float* basis = nullptr;  // [rows][plane width]
-    int64_t first_row = 0;         // for mean and correction basis
+    const float* basis = nullptr;  // [rows][plane width]; null: latents are rows
+    int64_t first_row = 0;         // in the stacked vector
     int64_t rows = 0;
     bool with_correction = false;
   };
@@ -31,6 +31,9 @@ class LatentRebuild {
  private:
   static constexpr int64_t kBlockRows = 48;
 
+  // Null: there is none.
+  const float* find_mean(const Kernels& kernels, const Options& options, int64_t row, int64_t rows) const;
+  void copy_block(const Kernels& kernels, const Options& options, int64_t row, int64_t rows) const;
   void rebuild_block(const Kernels& kernels, const Options& options, int64_t row, int64_t rows) const;
 
   LatentScratch latent_;

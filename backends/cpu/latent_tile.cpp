@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "backends/cpu/trellis.h"
+#include "backends/interface/asymmetric.h"
+#include "backends/interface/merged_page.h"
 #include "backends/interface/trellis_scale.h"
 
 namespace foldkv::backend::cpu {
@@ -25,8 +27,19 @@ const std::byte* scales_of(const LatentTileRequest& request, int64_t slot) {
   return page + plane.scales_offset + slot % request.layout.page_tokens * plane.scale_bytes;
 }
 
-// Scales [64] of one group, zero for absent tokens.
+AsymmetricRange load_range(const std::byte* place) {
+  AsymmetricRange range;
+  std::memcpy(&range.scale, place, sizeof range.scale);
+  std::memcpy(&range.smallest, place + sizeof range.scale, sizeof range.smallest);
+  return range;
+}
+
+// Scales [64] of one group, zero for absent tokens. Codes of channel groups are decoded as they are.
 void gather_scales(const LatentTileRequest& request, const ScaleGroup& group, float* scales) {
+  if (group.code == Code::kChannel) {
+    std::fill_n(scales, kTile, 1.0f);
+    return;
+  }
   if (group.code == Code::kTrellis) {
     std::fill_n(scales, kTile, 0.0f);
     for (int64_t token = 0; token < request.slots.live; ++token) {
@@ -69,6 +82,76 @@ void choose_group(const LatentTileRequest& request, const ScaleGroup& group, flo
   tile.scales = scales;
 }
 
+// Where the number of a coordinate and token of a tile lies.
+struct TilePlace {
+  float* numbers;
+  int64_t coordinate_stride;
+  int64_t token_stride;
+
+  [[nodiscard]] float& at(int64_t coordinate, int64_t token) const {
+    return numbers[coordinate * coordinate_stride + token * token_stride];
+  }
+};
+
+void add_centres(const LatentTileRequest& request, const ScaleGroup& group, const TilePlace& place) {
+  for (int64_t token = 0; token < request.slots.live; ++token) {
+    const std::byte* const scales = scales_of(request, request.slots.first + token) + group.scale_offset;
+    const float centre = asymmetric_centre(load_range(scales), group.bits);
+    for (int32_t i = 0; i < group.count; ++i) place.at(group.first + i, token) += centre;
+  }
+}
+
+// The numbers hold codes about their middle.
+void scale_channels(const LatentTileRequest& request, const ScaleGroup& group, const TilePlace& place) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  for (int64_t token = 0; token < request.slots.live;) {
+    const int64_t slot = request.slots.first + token;
+    const int64_t end = std::min(request.slots.live, token + kChannelTokens - slot % kChannelTokens);
+    const std::byte* const ranges = latent_page(request.pages, request.layout, slot) + plane.channels_offset +
+                                    slot % request.layout.page_tokens / kChannelTokens * plane.channel_bytes +
+                                    group.scale_offset;
+    for (int32_t i = 0; i < group.count; ++i) {
+      const AsymmetricRange range = load_range(ranges + int64_t{i} * 4);
+      const float scale = f32_from_f16(range.scale);
+      const float centre = asymmetric_centre(range, group.bits);
+      for (int64_t t = token; t < end; ++t) {
+        float& number = place.at(group.first + i, t);
+        number = centre + number * scale;
+      }
+    }
+    token = end;
+  }
+}
+
+void add_offsets(const LatentTileRequest& request, const ScaleGroup& group, const TilePlace& place) {
+  if (group.code == Code::kAsymmetric) add_centres(request, group, place);
+  if (group.code == Code::kChannel) scale_channels(request, group, place);
+}
+
+// Halves and merged heads need no decoder.
+void read_halves(const LatentTileRequest& request, const TilePlace& place) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  for (int64_t token = 0; token < request.slots.live; ++token) {
+    const int64_t slot = request.slots.first + token;
+    const std::byte* const page = latent_page(request.pages, request.layout, slot);
+    const int64_t row = slot % request.layout.page_tokens;
+    for (int64_t head = 0; head < plane.merged.heads; ++head) {
+      read_merged_head(plane, page, row, request.layer, head, &place.at(head * plane.merged.head_size, token),
+                       place.coordinate_stride);
+    }
+    if (plane.merged.layers > 0) continue;
+    const auto* const halves = reinterpret_cast<const uint16_t*>(page + plane.codes_offset + row * plane.code_bytes);
+    for (int64_t i = 0; i < plane.stored_width; ++i) place.at(i, token) = f32_from_f16(halves[i]);
+  }
+}
+
+void clear_padding(const LatentTileRequest& request, float* rows, int64_t stride) {
+  const int64_t width = request.layout.plane(request.side).stored_width;
+  for (int64_t token = 0; token < request.slots.live; ++token) {
+    std::fill(rows + token * stride + width, rows + (token + 1) * stride, 0.0f);
+  }
+}
+
 }  // namespace
 
 LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
@@ -80,6 +163,12 @@ LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
 
 void decode_latents_in_lanes(const LatentTileRequest& request, float* latents) {
   const LatentPlane& plane = request.layout.plane(request.side);
+  const TilePlace place = {latents, kTile, 1};
+  if (plane.halves()) {
+    std::fill_n(latents, plane.stored_width * kTile, 0.0f);
+    read_halves(request, place);
+    return;
+  }
   CodeTile tile = gather_codes(request);
   for (const ScaleGroup& group : plane.scale_groups) {
     float scales[kTile];
@@ -90,11 +179,18 @@ void decode_latents_in_lanes(const LatentTileRequest& request, float* latents) {
     } else {
       request.kernels.decode_tile(tile, request.scratch.code_words, output);
     }
+    add_offsets(request, group, place);
   }
 }
 
 void decode_latents_in_rows(const LatentTileRequest& request, float* latents, int64_t stride) {
   const LatentPlane& plane = request.layout.plane(request.side);
+  const TilePlace place = {latents, 1, stride};
+  if (plane.halves()) {
+    read_halves(request, place);
+    clear_padding(request, latents, stride);
+    return;
+  }
   CodeTile tile = gather_codes(request);
   for (const ScaleGroup& group : plane.scale_groups) {
     float scales[kTile];
@@ -104,10 +200,9 @@ void decode_latents_in_rows(const LatentTileRequest& request, float* latents, in
     } else {
       request.kernels.decode_rows(tile, request.slots.live, latents + group.first, stride);
     }
+    add_offsets(request, group, place);
   }
-  for (int64_t token = 0; token < request.slots.live; ++token) {
-    std::fill(latents + token * stride + plane.stored_width, latents + (token + 1) * stride, 0.0f);
-  }
+  clear_padding(request, latents, stride);
 }
 
 void coefficients_in_lanes(const Kernels& kernels, const LatentLayout& layout, std::byte* const* pages,

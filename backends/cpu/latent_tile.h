@@ -25,6 +25,7 @@ struct LatentTileRequest {
   std::byte* const* pages;
   TileSlots slots;
   LatentScratch scratch;
+  int64_t layer = 0;  // of a merged plane, whose latents are the rows of one layer
 };
 
 // [stored width][64]; the latents of absent tokens are zero.

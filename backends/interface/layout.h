@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,7 +30,10 @@ struct ExactLayout {
   [[nodiscard]] int64_t page_bytes() const { return 2 * page_tokens * row_bytes(); }
 };
 
-enum class Code : int32_t { kUniform = 0, kTrellis = 1 };
+enum class Code : int32_t { kUniform = 0, kTrellis = 1, kHalf = 2, kAsymmetric = 3, kChannel = 4 };
+
+// Tokens that share a scale under Code::kChannel; runs of such latents begin and end at multiples of it.
+inline constexpr int64_t kChannelTokens = 32;
 
 // Adjacent latent coordinates of one token that share one scale.
 //
@@ -38,22 +42,46 @@ enum class Code : int32_t { kUniform = 0, kTrellis = 1 };
 // before leaves over are zero.
 //
 // Trellis: a scale of one byte, trellis_scale.h; codes as in trellis.h, each step of `step` coordinates adds `bits` bits.
+//
+// Half: 16 bits, the coordinate in f16; no scale. All of a plane or none of it.
+//
+// Asymmetric: codes as uniform ones; a scale and the smallest number, both f16 (asymmetric.h).
+//
+// Channel: likewise, but the scale and the smallest number are those of one coordinate over kChannelTokens tokens: pairs
+// of f16 for each coordinate of the group at scale_offset in the row of channel scales of the tokens' block.
 struct ScaleGroup {
   int32_t first = 0;  // coordinate
   int32_t count = 0;
-  int32_t bits = 0;         // uniform: 2 to 8; trellis: of a step
+  int32_t bits = 0;         // uniform, asymmetric, channel: 2 to 8; trellis: of a step; half: 16
   int32_t byte_offset = 0;  // in the token's row of codes
   Code code = Code::kUniform;
   int32_t step = 1;          // trellis: coordinates of a step
   bool continues = false;    // trellis: the group before is one too and its bits end with a byte
-  int32_t scale_offset = 0;  // bytes, in the token's row of scales
+  int32_t scale_offset = 0;  // bytes, in the token's row of scales; channel: in the block's
   float spread = 1.0f;       // trellis: see trellis_scale.h
+};
+
+// Heads of neighbouring layers that share a direction (MiniCache). The latent is the direction, a row of one layer's
+// width in f16; the rows of layer l are norm * direction, head by head, but those of the retained tokens, which a page
+// keeps as they were.
+struct MergedHeads {
+  int32_t layers = 0;    // 2, or 0: the plane is not merged
+  int32_t heads = 0;
+  int32_t head_size = 0;
+  int32_t retained = 0;  // tokens of a page and head
+  float interpolation = 0.0f;  // 0: the direction of the first layer, 1: of the second
+  int64_t norms_offset = 0;  // [page_tokens][layers][heads] f16
+  int64_t slots_offset = 0;  // [heads][retained] one byte each: slots in the page
+  int64_t rows_offset = 0;   // [heads][retained][layers][head_size] f16
+
+  bool operator==(const MergedHeads&) const = default;
 };
 
 // Codes and scales of one side of a latent page.
 //
-//   codes  [page_tokens][code_bytes]            at codes_offset
-//   scales [page_tokens][scale_bytes]           at scales_offset
+//   codes  [page_tokens][code_bytes]                           at codes_offset
+//   scales [page_tokens][scale_bytes]                          at scales_offset
+//   channel scales [page_tokens / kChannelTokens][channel_bytes]  at channels_offset
 struct LatentPlane {
   int64_t width = 0;         // coordinates of the basis, stored or not
   int64_t stored_width = 0;  // coordinates with a width of bits above 0; they come first
@@ -62,7 +90,18 @@ struct LatentPlane {
   std::vector<ScaleGroup> scale_groups;
   int64_t codes_offset = 0;
   int64_t scales_offset = 0;
+  int64_t channel_bytes = 0;  // of one block of tokens; 0: no channel groups
+  int64_t channels_offset = 0;
+  MergedHeads merged;
 
+  // All coordinates are halves, so that a row of codes is a row of numbers.
+  [[nodiscard]] bool halves() const { return !scale_groups.empty() && scale_groups[0].code == Code::kHalf; }
+  // Where a number of the stacked vector lies in the decoded latent when there is no basis.
+  [[nodiscard]] int64_t coordinate_of(int64_t row) const { return merged.layers > 0 ? row % width : row; }
+  // Encoded runs begin and end at multiples of so many tokens.
+  [[nodiscard]] int64_t run_tokens(int64_t page_tokens) const {
+    return merged.layers > 0 ? page_tokens : channel_bytes > 0 ? kChannelTokens : 1;
+  }
   // Coordinates of trellis groups.
   [[nodiscard]] int64_t trellis_width() const {
     int64_t sum = 0;
@@ -77,7 +116,8 @@ struct LatentPlane {
   }
 };
 
-// One page of a layer group:  key codes | key scales | value codes | value scales | correction coefficients
+// One page of a layer group:  keys | values | correction coefficients, where a side is
+//   codes | scales | channel scales | norms | retained slots | retained rows
 //   coefficients [page_tokens][correction_rank]  f16, at coefficients_offset
 // Each part starts at a multiple of 64 bytes.
 struct LatentLayout {
@@ -89,6 +129,9 @@ struct LatentLayout {
   int64_t page_bytes = 0;
 
   [[nodiscard]] const LatentPlane& plane(Side side) const { return side == Side::kKeys ? keys : values; }
+  [[nodiscard]] int64_t run_tokens() const {
+    return std::max(keys.run_tokens(page_tokens), values.run_tokens(page_tokens));
+  }
 };
 
 // Tokens of one layer in exact pages: slot s is row s % page_tokens of pages[s / page_tokens].

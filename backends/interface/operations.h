@@ -95,8 +95,8 @@ struct AttentionRules {
 // What one layer needs of its layer group. Slices of stacked arrays: this layer's rows only.
 struct LatentLayer {
   const LatentLayout* layout = nullptr;  // null: the layer is in no group
-  const float* key_basis = nullptr;      // [key width][keys.width] as prepared by prepare_basis
-  const float* value_basis = nullptr;    // [key width][values.width]
+  const float* key_basis = nullptr;      // [key width][keys.width]; null: latents are the rows themselves
+  const float* value_basis = nullptr;    // [key width][values.width], likewise
   int64_t first_row = 0;                 // of this layer in stacked vectors (means, correction basis)
 };
 
@@ -159,11 +159,12 @@ struct MeanRequest {
 };
 
 // latent = basis^T (row - mean), where basis may be a projection of its own, quantized into slots [first_latent_slot, +count) of latent pages
-// (methods.md 1.5; architecture.md decision 7). Error (numeric): non-finite latent or a scale beyond f16.
+// (methods.md 1.5; architecture.md decision 7). Slots and count are multiples of layout->run_tokens().
+// Error (numeric): non-finite latent or a scale beyond f16.
 struct EncodeRequest {
   StackedRows rows;
   const uint16_t* mean = nullptr;  // f16 [rows.width()], null: zero
-  const float* basis = nullptr;    // [rows.width()][plane width], prepared
+  const float* basis = nullptr;    // [rows.width()][plane width]; null: the latent is row - mean itself
   const LatentLayout* layout = nullptr;
   std::byte* const* pages = nullptr;
   int64_t first_latent_slot = 0;
@@ -178,8 +179,8 @@ struct RebuildRequest {
   Side side = Side::kKeys;
   int64_t first = 0;
   int64_t count = 0;
-  const float* basis = nullptr;  // the slice's rows [row_count][plane width]
-  int64_t first_row = 0;         // of the slice, for mean and correction basis
+  const float* basis = nullptr;  // the slice's rows [row_count][plane width]; null: as in LatentLayer
+  int64_t first_row = 0;         // of the slice, for mean and correction basis. Merged planes: slices of whole layers
   int64_t row_count = 0;
   float* output = nullptr;       // [count][row_count]
   std::byte* workspace = nullptr;
@@ -217,6 +218,7 @@ struct LatentShape {
   int64_t sketch_columns = 0;  // 0: no correction
   int64_t tokens = 0;
   int64_t trellis_width = 0;  // of the side that has more coordinates in trellis groups
+  int64_t run_tokens = 1;     // LatentLayout::run_tokens
 };
 
 // ------------------------------------------------------------------------------------------- calibration

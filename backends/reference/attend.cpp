@@ -66,6 +66,7 @@ void load_latent_tokens(const AttendRequest& request, const AttendSequence& sequ
   tokens.value_latent_width = layout.values.stored_width;
   tokens.value_basis_stride = layout.values.width;
   tokens.value_basis = request.latent.value_basis;
+  tokens.value_coordinate = layout.values.coordinate_of(request.latent.first_row);
   if (sequence.latent.value_mean != nullptr) tokens.value_mean = sequence.latent.value_mean + request.latent.first_row;
   for (int64_t t = 0; t < tokens.latent_count; ++t) {
     double* const key = arrays.keys + t * width;
@@ -73,7 +74,7 @@ void load_latent_tokens(const AttendRequest& request, const AttendSequence& sequ
     rebuild_token(slice, sequence.latent.pages, t, arrays.latent, key);
     rotate_heads(rules.rotation, arrays.positions[t], rules.kv_heads, rules.head_size, key);
     read_latent(layout.values, sequence.latent.pages[t / layout.page_tokens], t % layout.page_tokens,
-                arrays.values + t * layout.values.stored_width);
+                arrays.values + t * layout.values.stored_width, request.latent.first_row / layout.values.width);
   }
 }
 

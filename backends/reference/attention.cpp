@@ -69,8 +69,12 @@ void weighted_values(const AttentionRules& rules, const VisibleTokens& tokens, i
                scratch.latent_sum);
   }
   for (int64_t i = 0; i < rules.head_size; ++i) {
-    const float* const basis = tokens.value_basis + (first + i) * tokens.value_basis_stride;
-    context[i] += dot(basis, scratch.latent_sum, tokens.value_latent_width);
+    if (tokens.value_basis == nullptr) {
+      context[i] += scratch.latent_sum[tokens.value_coordinate + first + i];
+    } else {
+      const float* const basis = tokens.value_basis + (first + i) * tokens.value_basis_stride;
+      context[i] += dot(basis, scratch.latent_sum, tokens.value_latent_width);
+    }
     if (tokens.value_mean != nullptr) context[i] += share * double_from_f16(tokens.value_mean[first + i]);
   }
 }

@@ -20,6 +20,7 @@ struct VisibleTokens {
   const float* value_basis = nullptr;    // [width][value_basis_stride], of which value_latent_width columns are used
   int64_t value_basis_stride = 0;
   const uint16_t* value_mean = nullptr;  // f16 [width]; null: zero
+  int64_t value_coordinate = 0;          // without a basis: of the latents, where the layer's first number is
 
   [[nodiscard]] int64_t count() const { return latent_count + exact_count; }
 };

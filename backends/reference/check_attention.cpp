@@ -12,7 +12,8 @@ Status check_plane(const LatentPlane& plane, absl::string_view side) {
       return unsupported_error(
           absl::StrCat(side, " latents with a trellis of ", group.bits, " bits for ", group.step, " coordinates"));
     }
-    if (group.code == Code::kUniform && (group.bits < 2 || group.bits > 8)) {
+    const bool coded = group.code != Code::kTrellis && group.code != Code::kHalf;
+    if (coded && (group.bits < 2 || group.bits > 8)) {
       return unsupported_error(absl::StrCat(side, " latents of ", group.bits, " bits, expected 2 to 8"));
     }
   }

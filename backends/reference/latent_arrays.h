@@ -13,7 +13,7 @@ struct LatentArrays {
   double* row = nullptr;      // [stacked width]
   double* rebuilt = nullptr;  // [stacked width]
   double* latent = nullptr;   // [the wider latent]
-  float* rounded = nullptr;   // [the wider latent]
+  float* run = nullptr;       // [run tokens][the widest of latents and rows]
   int32_t* codes = nullptr;   // [the wider latent]
   double* columns = nullptr;  // [max(sketch columns, correction rank)]
   TrellisArrays trellis;

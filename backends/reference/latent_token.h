@@ -10,7 +10,8 @@ namespace foldkv::backend::reference {
 struct LatentSlice {
   const LatentLayout* layout = nullptr;
   Side side = Side::kKeys;
-  const float* basis = nullptr;  // the slice's rows [row_count][plane width]
+  const float* basis = nullptr;  // the slice's rows [row_count][plane width]; null: latents are rows
+  int64_t first_row = 0;
   int64_t row_count = 0;
   const uint16_t* mean = nullptr;              // f16 [row_count]; null: zero
   const uint16_t* correction_basis = nullptr;  // f16 [row_count][correction_rank]; null: none

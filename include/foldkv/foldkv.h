@@ -303,12 +303,30 @@ typedef struct foldkv_group_info {
   int32_t rotated;           /* 1: rotated inside scale groups */
   int32_t correction_rank;
   int64_t bytes_per_token;   /* codes, scales and correction coefficients of one token under the plan */
-  int64_t bytes_per_sequence;/* mean and correction basis */
+  int64_t bytes_per_sequence;/* mean, correction basis and bases of the sequence's own */
+  int32_t kind;              /* FOLDKV_GROUP_... */
+  int32_t reserved;
 } foldkv_group_info;
 
+/* What latents of a group are. */
+enum {
+  FOLDKV_GROUP_LEARNED = 0,  /* projections on the profile's bases */
+  FOLDKV_GROUP_ROWS = 1,     /* keys and values themselves */
+  FOLDKV_GROUP_SEQUENCE = 2, /* projections on bases that each sequence finds in its first encoded run */
+  FOLDKV_GROUP_MERGED = 3    /* directions that two layers share, and norms */
+};
+
 /* How latent coordinates are stored. UNIFORM: bits (2 to 8) for each, one scale in f16 for a scale group. TRELLIS: bits
- * for each `step` coordinates, 1 to 4 for one or 1 or 3 for two; a scale of one byte for a scale group. */
-enum { FOLDKV_CODE_UNIFORM = 0, FOLDKV_CODE_TRELLIS = 1 };
+ * for each `step` coordinates, 1 to 4 for one or 1 or 3 for two; a scale of one byte for a scale group. HALF: f16, 16
+ * bits, no scale; all bands of a side or none. ASYMMETRIC: bits (2 to 8) for each; a scale and the smallest number, in
+ * f16, for a scale group. CHANNEL: likewise for one coordinate over 32 tokens; tokens are encoded 32 at a time. */
+enum {
+  FOLDKV_CODE_UNIFORM = 0,
+  FOLDKV_CODE_TRELLIS = 1,
+  FOLDKV_CODE_HALF = 2,
+  FOLDKV_CODE_ASYMMETRIC = 3,
+  FOLDKV_CODE_CHANNEL = 4
+};
 
 typedef struct foldkv_band {
   int32_t width; /* adjacent latent coordinates */
@@ -335,6 +353,33 @@ FOLDKV_API foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile,
  * inside scale groups); the sum is the variance of the calibration rows. */
 FOLDKV_API foldkv_status foldkv_profile_get_variances(const foldkv_profile* profile, int32_t group, int32_t side,
                                                       double* variances, int32_t capacity, foldkv_error* error);
+
+/* Published codecs that need no calibration, as profiles: a sequence takes them like any other. */
+enum {
+  FOLDKV_CODEC_INTEGER = 1,   /* each token and KV head with one symmetric scale */
+  FOLDKV_CODEC_KIVI = 2,      /* keys per channel over 32 tokens, values per token over 32 channels (arXiv 2402.02750) */
+  FOLDKV_CODEC_XKV = 3,       /* layers share singular vectors that each sequence finds (arXiv 2503.18893) */
+  FOLDKV_CODEC_MINICACHE = 4, /* neighbouring layers share directions and keep norms (arXiv 2405.14366) */
+  FOLDKV_CODEC_KVSHARER = 5   /* layers read other layers' keys and values (arXiv 2410.18517) */
+};
+
+typedef struct foldkv_codec_options {
+  uint32_t struct_size;
+  int32_t codec;
+  int32_t bits;             /* 0: 8 for INTEGER, 4 for KIVI, 16 (f16) for XKV; else 2 to 8. MINICACHE has none */
+  int32_t layers_per_group; /* XKV. 0: 4 */
+  int32_t key_rank;         /* XKV. 0: 3/32 of the group's layers * key_width */
+  int32_t value_rank;       /* XKV. 0: 9/64 of it */
+  double interpolation;     /* MINICACHE: share of the upper layer's direction. 0: 0.6 */
+  double retained;          /* MINICACHE: share of tokens that each head of each page keeps as they are. 0: 0.05; -1: none */
+  int32_t first_layer;      /* MINICACHE: the first that is merged. 0: half of the layers */
+  int32_t reserved;
+  const int32_t* sources;   /* KVSHARER: [layer_count of the model], of each layer an earlier one or itself */
+} foldkv_codec_options;
+
+/* Layers with a sliding window stay exact. */
+FOLDKV_API foldkv_status foldkv_profile_from_codec(const foldkv_model* model, const foldkv_codec_options* options,
+                                                   foldkv_profile** profile, foldkv_error* error);
 
 /* ------------------------------------------------------------------------------------ calibrator */
 

@@ -209,6 +209,10 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
     if (!outcome) return outcome;
     return Result<std::vector<std::byte>>(std::move(bytes), outcome);
   }
+  // A published codec that needs no calibration.
+  [[nodiscard]] static Result<Profile> from_codec(const Model& model, const foldkv_codec_options& options) {
+    return detail::make<Profile, foldkv_profile>(foldkv_profile_from_codec, model.get(), &options);
+  }
   // The same bases under new plans.
   [[nodiscard]] Result<Profile> plan(std::span<const foldkv_plan_options> plans) const {
     return detail::make<Profile, foldkv_profile>(foldkv_profile_plan, get(), plans.data(),

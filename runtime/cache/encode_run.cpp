@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/cache/sequence_basis.h"
 #include "runtime/codec/correction.h"
 
 namespace foldkv {
@@ -11,7 +12,6 @@ namespace {
 
 using backend::Side;
 
-const float* numbers(const Block& block) { return reinterpret_cast<const float*>(block.data()); }
 uint16_t* halves(const Block& block) { return reinterpret_cast<uint16_t*>(block.data()); }
 
 // One group of one sequence while its run is encoded.
@@ -26,7 +26,9 @@ struct GroupRun {
   int64_t first_latent_slot = 0;
   int64_t count = 0;
   std::byte* workspace = nullptr;
+  int64_t group = 0;
 
+  [[nodiscard]] const BasisPair& bases(Side side) const { return sequence.bases(group, side); }
   [[nodiscard]] backend::Backend& backend() const { return sequence.runtime().backend(); }
   [[nodiscard]] bool first_run() const { return first_latent_slot == 0; }
   [[nodiscard]] backend::StackedRows rows(Side side) const {
@@ -44,6 +46,7 @@ GroupRun group_run(Sequence& sequence, int64_t group, const StorageChange& chang
   run.count = change.encoded_tokens;
   run.region = sequence.latent_region(group, run.first_latent_slot + run.count);
   run.workspace = workspace;
+  run.group = group;
   for (int32_t layer : run.prepared.layers) {
     run.layers.push_back(sequence.exact_region(layer, run.first_slot + run.count));
   }
@@ -56,11 +59,31 @@ Status compute_means(const GroupRun& run) {
   return run.backend().mean({run.rows(Side::kValues), halves(run.storage.value_mean), run.workspace});
 }
 
+Status copy_basis(const GroupRun& run, const Block& block, const std::vector<float>& basis) {
+  return run.backend().copy_to_device(block.data(), reinterpret_cast<const std::byte*>(basis.data()),
+                                      static_cast<int64_t>(basis.size() * sizeof(float)));
+}
+
+// Of the first run, for a group whose bases are the sequence's own.
+Status compute_bases(const GroupRun& run) {
+  if (run.prepared.kind != GroupKind::kSequence || !run.first_run()) return absl::OkStatus();
+  for (const Side side : {Side::kKeys, Side::kValues}) {
+    const BasisPair& target = run.storage.bases(side);
+    FOLDKV_ASSIGN_OR_RETURN(const SequenceBasis found,
+                            find_sequence_basis(run.sequence, {run.prepared.layers, side, run.first_slot, run.count,
+                                                                   run.layout.plane(side).width,
+                                                                   static_cast<bool>(target.projection)}));
+    FOLDKV_RETURN_IF_ERROR(copy_basis(run, target.basis, found.basis));
+    if (target.projection) FOLDKV_RETURN_IF_ERROR(copy_basis(run, target.projection, found.projection));
+  }
+  return absl::OkStatus();
+}
+
 Status encode_side(const GroupRun& run, Side side) {
   backend::EncodeRequest request;
   request.rows = run.rows(side);
   request.mean = side == Side::kKeys ? run.region.key_mean : run.region.value_mean;
-  request.basis = numbers(run.prepared.projection(side));
+  request.basis = run.bases(side).projecting();
   request.layout = &run.layout;
   request.pages = run.region.pages;
   request.first_latent_slot = run.first_latent_slot;
@@ -85,7 +108,7 @@ Status fit_correction(const GroupRun& run) {
     request.region = run.region;
     request.region.correction_basis = nullptr;
     request.first_latent_slot = run.first_latent_slot;
-    request.basis = numbers(run.prepared.key_basis);
+    request.basis = run.bases(Side::kKeys).rebuilding();
     request.test = test.data();
     request.columns = columns;
     request.sketch = sketch.data();
@@ -106,7 +129,7 @@ Status correct(const GroupRun& run) {
   request.layout = &run.layout;
   request.region = run.region;
   request.first_latent_slot = run.first_latent_slot;
-  request.basis = numbers(run.prepared.key_basis);
+  request.basis = run.bases(Side::kKeys).rebuilding();
   request.workspace = run.workspace;
   return run.backend().coefficients(request);
 }
@@ -135,7 +158,8 @@ int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile&
     const backend::LatentLayout& layout = group.layouts[plan];
     bytes = std::max(bytes, backend.latent_workspace({group.stacked_width(), layout.keys.stored_width,
                                                       layout.values.stored_width, columns, encoded_tokens,
-                                                      std::max(layout.keys.trellis_width(), layout.values.trellis_width())}));
+                                                      std::max(layout.keys.trellis_width(), layout.values.trellis_width()),
+                                                      layout.run_tokens()}));
   }
   return bytes;
 }
@@ -144,6 +168,7 @@ Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* wo
   for (int64_t group = 0; group < std::ssize(sequence.storage().groups()); ++group) {
     const GroupRun run = group_run(sequence, group, change, workspace);
     FOLDKV_RETURN_IF_ERROR(compute_means(run));
+    FOLDKV_RETURN_IF_ERROR(compute_bases(run));
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kKeys));
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kValues));
     FOLDKV_RETURN_IF_ERROR(correct(run));

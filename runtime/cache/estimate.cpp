@@ -23,7 +23,8 @@ class CountedLife {
     change.new_tokens = tokens;
     if (storage_.has_groups()) {
       change.encoded_tokens = encode_count(
-          question_.policy, {storage_.grouped_exact_tokens() + tokens, storage_.latent_tokens() > 0, prompt});
+          question_.policy, {storage_.grouped_exact_tokens() + tokens, storage_.latent_tokens() > 0, prompt,
+                            storage_.run_tokens()});
     }
     FOLDKV_RETURN_IF_ERROR(storage_.reserve(allocator_, change));
     FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes(change));

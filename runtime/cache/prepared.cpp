@@ -1,6 +1,7 @@
 #include "runtime/cache/prepared.h"
 
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "runtime/codec/latent_layout.h"
@@ -77,22 +78,40 @@ Status copy_mean(backend::Backend& backend, const Block& block, const std::vecto
   return copy_numbers(backend, block.data(), std::span<const uint16_t>(halves));
 }
 
+Status allocate_bases(Allocator& allocator, const ProfileSide& source, BasisPair& bases) {
+  if (source.basis.empty()) return absl::OkStatus();
+  FOLDKV_ASSIGN_OR_RETURN(bases.basis, Block::allocate(allocator, Role::kProfile, std::ssize(source.basis) * 4));
+  if (source.projection.empty()) return absl::OkStatus();
+  FOLDKV_ASSIGN_OR_RETURN(bases.projection,
+                          Block::allocate(allocator, Role::kProfile, std::ssize(source.projection) * 4));
+  return absl::OkStatus();
+}
+
+Status copy_bases(backend::Backend& backend, const BasisPair& bases, const ProfileSide& source) {
+  if (source.basis.empty()) return absl::OkStatus();
+  FOLDKV_RETURN_IF_ERROR(copy_numbers(backend, bases.basis.data(), std::span<const float>(source.basis)));
+  if (source.projection.empty()) return absl::OkStatus();
+  return copy_numbers(backend, bases.projection.data(), std::span<const float>(source.projection));
+}
+
+// Layers that read another one stand where it stands.
+void follow_sources(const std::vector<int32_t>& sources, PreparedProfile& prepared) {
+  for (size_t layer = 0; layer < sources.size(); ++layer) {
+    prepared.source_of_layer[layer] = sources[layer];
+    prepared.place_of_layer[layer] = prepared.place_of_layer[static_cast<size_t>(sources[layer])];
+  }
+}
+
 Status allocate_group(Allocator& allocator, const ProfileGroup& source, PreparedGroup& group) {
   group.layers = source.layers;
   group.key_width = source.key_width;
+  group.kind = source.kind;
   group.correction = source.correction;
-  const int64_t width = source.stacked_width();
-  const auto allocate = [&](int64_t bytes) { return Block::allocate(allocator, Role::kProfile, bytes); };
-  FOLDKV_ASSIGN_OR_RETURN(group.key_basis, allocate(width * source.keys.latent_width * 4));
-  FOLDKV_ASSIGN_OR_RETURN(group.value_basis, allocate(width * source.values.latent_width * 4));
-  if (!source.keys.projection.empty()) {
-    FOLDKV_ASSIGN_OR_RETURN(group.key_projection, allocate(width * source.keys.latent_width * 4));
-  }
-  if (!source.values.projection.empty()) {
-    FOLDKV_ASSIGN_OR_RETURN(group.value_projection, allocate(width * source.values.latent_width * 4));
-  }
-  FOLDKV_ASSIGN_OR_RETURN(group.key_mean, allocate(width * 2));
-  FOLDKV_ASSIGN_OR_RETURN(group.value_mean, allocate(width * 2));
+  FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.keys, group.keys));
+  FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.values, group.values));
+  const int64_t mean_bytes = source.stacked_width() * 2;
+  FOLDKV_ASSIGN_OR_RETURN(group.key_mean, Block::allocate(allocator, Role::kProfile, mean_bytes));
+  FOLDKV_ASSIGN_OR_RETURN(group.value_mean, Block::allocate(allocator, Role::kProfile, mean_bytes));
   return absl::OkStatus();
 }
 
@@ -141,6 +160,8 @@ StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const 
   PreparedProfile prepared;
   prepared.profile = std::move(profile);
   prepared.place_of_layer.resize(static_cast<size_t>(model.layer_count()));
+  prepared.source_of_layer.resize(static_cast<size_t>(model.layer_count()));
+  std::iota(prepared.source_of_layer.begin(), prepared.source_of_layer.end(), 0);
   if (prepared.profile == nullptr) return prepared;
   prepared.groups.resize(prepared.profile->groups.size());
   for (size_t index = 0; index < prepared.groups.size(); ++index) {
@@ -155,6 +176,7 @@ StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const 
                                                                            static_cast<int32_t>(place)};
     }
   }
+  follow_sources(prepared.profile->sources, prepared);
   return prepared;
 }
 
@@ -162,18 +184,8 @@ Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepare
   for (size_t index = 0; index < prepared.groups.size(); ++index) {
     const ProfileGroup& source = prepared.profile->groups[index];
     const PreparedGroup& group = prepared.groups[index];
-    FOLDKV_RETURN_IF_ERROR(
-        copy_numbers(backend, group.key_basis.data(), std::span<const float>(source.keys.basis)));
-    FOLDKV_RETURN_IF_ERROR(
-        copy_numbers(backend, group.value_basis.data(), std::span<const float>(source.values.basis)));
-    if (group.key_projection) {
-      FOLDKV_RETURN_IF_ERROR(
-          copy_numbers(backend, group.key_projection.data(), std::span<const float>(source.keys.projection)));
-    }
-    if (group.value_projection) {
-      FOLDKV_RETURN_IF_ERROR(
-          copy_numbers(backend, group.value_projection.data(), std::span<const float>(source.values.projection)));
-    }
+    FOLDKV_RETURN_IF_ERROR(copy_bases(backend, group.keys, source.keys));
+    FOLDKV_RETURN_IF_ERROR(copy_bases(backend, group.values, source.values));
     FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.key_mean, source.keys.mean));
     FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.value_mean, source.values.mean));
   }

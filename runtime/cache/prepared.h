@@ -30,20 +30,29 @@ struct PreparedModel {
                                                               std::shared_ptr<const Model> model);
 [[nodiscard]] Status fill_prepared_model(backend::Backend& backend, PreparedModel& prepared);
 
+// f32 [layers * key_width][latent width].
+struct BasisPair {
+  Block basis;
+  Block projection;  // empty: the basis
+
+  [[nodiscard]] const float* rebuilding() const { return reinterpret_cast<const float*>(basis.data()); }
+  [[nodiscard]] const float* projecting() const {
+    return reinterpret_cast<const float*>((projection ? projection : basis).data());
+  }
+};
+
 struct PreparedGroup {
   std::vector<backend::LatentLayout> layouts;  // of the profile's plans
   std::vector<int32_t> layers;
   int64_t key_width = 0;  // of one layer
+  GroupKind kind = GroupKind::kLearned;
   CorrectionRules correction;
-  Block key_basis, value_basis;  // f32 [layers * key_width][latent width]
-  Block key_projection, value_projection;  // likewise; empty: the basis
+  BasisPair keys, values;      // of a learned group
+  Block key_mean, value_mean;  // f16 [layers * key_width]
 
-  [[nodiscard]] const Block& projection(backend::Side side) const {
-    const bool keys = side == backend::Side::kKeys;
-    const Block& own = keys ? key_projection : value_projection;
-    return own ? own : keys ? key_basis : value_basis;
+  [[nodiscard]] const BasisPair& bases(backend::Side side) const {
+    return side == backend::Side::kKeys ? keys : values;
   }
-  Block key_mean, value_mean;    // f16 [layers * key_width]
 
   [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }
 };
@@ -57,6 +66,7 @@ struct PreparedProfile {
   std::shared_ptr<const Profile> profile;  // null: none, every layer stays exact
   std::vector<PreparedGroup> groups;
   std::vector<GroupPlace> place_of_layer;
+  std::vector<int32_t> source_of_layer;  // the layer whose keys and values it reads, its own as a rule
 };
 
 [[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,

@@ -57,7 +57,7 @@ Status Sequence::compress() {
   const absl::Cleanup release = [this] { release_ownership(); };
   StorageChange change;
   change.encoded_tokens =
-      encode_count(policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true});
+      encode_count(policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true, storage_.run_tokens()});
   return change.encoded_tokens > 0 ? encode_now(change) : absl::OkStatus();
 }
 
@@ -154,11 +154,18 @@ backend::LatentLayer Sequence::latent_layer(int64_t layer) const {
   if (place.group < 0) return {};
   const PreparedGroup& group = profile_->data.groups[static_cast<size_t>(place.group)];
   const int64_t first_row = place.index * group.key_width;
-  const auto slice = [&](const Block& basis, const backend::LatentPlane& plane) {
-    return reinterpret_cast<const float*>(basis.data()) + first_row * plane.width;
-  };
   const backend::LatentLayout& layout = group.layouts[policy_.plan];
-  return {&layout, slice(group.key_basis, layout.keys), slice(group.value_basis, layout.values), first_row};
+  const auto slice = [&](backend::Side side) {
+    const float* const basis = bases(place.group, side).rebuilding();
+    return basis == nullptr ? nullptr : basis + first_row * layout.plane(side).width;
+  };
+  return {&layout, slice(backend::Side::kKeys), slice(backend::Side::kValues), first_row};
+}
+
+const BasisPair& Sequence::bases(int64_t group, backend::Side side) const {
+  const auto index = static_cast<size_t>(group);
+  const PreparedGroup& prepared = profile_->data.groups[index];
+  return prepared.kind == GroupKind::kSequence ? storage_.groups()[index].bases(side) : prepared.bases(side);
 }
 
 Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,

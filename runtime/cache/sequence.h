@@ -68,6 +68,8 @@ class Sequence {
   [[nodiscard]] backend::PositionRegion exact_positions(int64_t layer) const;
   [[nodiscard]] backend::LatentRegion latent_region(int64_t group, int64_t token_count) const;
   [[nodiscard]] backend::PositionRegion latent_positions() const;
+  // Of the profile or, where it leaves them to the sequence, its own; empty when latents are rows.
+  [[nodiscard]] const BasisPair& bases(int64_t group, backend::Side side) const;
   // With layout null for a layer in no group.
   [[nodiscard]] backend::LatentLayer latent_layer(int64_t layer) const;
 

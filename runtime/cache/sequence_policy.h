@@ -29,6 +29,7 @@ struct EncodeQuestion {
   int64_t exact_tokens = 0;  // sinks included
   bool has_latents = false;
   bool whole = false;        // end of a prompt, or asked by the host: all that may go; else whole fold runs only
+  int64_t run_tokens = 1;    // what is encoded is a multiple of it
 };
 [[nodiscard]] inline int64_t encode_count(const SequencePolicy& policy, const EncodeQuestion& question) {
   const int64_t spare = question.exact_tokens - policy.sink_tokens - policy.recent_tokens;
@@ -39,6 +40,7 @@ struct EncodeQuestion {
   } else if (policy.fold_tokens.has_value()) {
     count = spare / *policy.fold_tokens * *policy.fold_tokens;
   }
+  count -= count % question.run_tokens;
   return question.has_latents || count >= kShortestFirstRun ? count : 0;
 }
 

@@ -5,9 +5,32 @@
 #include "runtime/codec/latent_layout.h"
 
 namespace foldkv {
+namespace {
+
+GroupSizes sizes_of(const PreparedGroup& group, const backend::LatentLayout& layout) {
+  GroupSizes sizes;
+  sizes.width = group.stacked_width();
+  sizes.correction = sizes.width * group.correction.rank;
+  if (group.kind != GroupKind::kSequence) return sizes;
+  sizes.key_basis = sizes.width * layout.keys.width;
+  sizes.value_basis = sizes.width * layout.values.width;
+  sizes.has_projections = !layout.keys.halves();
+  return sizes;
+}
+
+Status allocate_bases(Allocator& allocator, int64_t numbers, bool has_projection, BasisPair& bases) {
+  FOLDKV_ASSIGN_OR_RETURN(bases.basis, Block::allocate(allocator, Role::kCorrection, numbers * 4));
+  if (!has_projection) return absl::OkStatus();
+  FOLDKV_ASSIGN_OR_RETURN(bases.projection, Block::allocate(allocator, Role::kCorrection, numbers * 4));
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy)
-    : policy_(policy), latent_positions_(Role::kPositions, kLatentPageTokens, kLatentPageTokens * 4) {
+    : policy_(policy),
+      source_of_layer_(profile.source_of_layer),
+      latent_positions_(Role::kPositions, kLatentPageTokens, kLatentPageTokens * 4) {
   for (int64_t layer = 0; layer < model.layer_count(); ++layer) {
     exact_layouts_.push_back({kExactPageTokens, model.layer(layer).key_width(), policy.format});
     exact_pages_.emplace_back(Role::kExact, kExactPageTokens, exact_layouts_.back().page_bytes());
@@ -18,14 +41,14 @@ SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& prof
       sets_.back().grouped = grouped;
       set = std::prev(sets_.end());
     }
-    set->layers.push_back(static_cast<int32_t>(layer));
+    if (stores(layer)) set->layers.push_back(static_cast<int32_t>(layer));
     set_of_layer_.push_back(static_cast<int32_t>(set - sets_.begin()));
   }
   for (const PreparedGroup& group : profile.groups) {
     const backend::LatentLayout& layout = group.layouts[policy.plan];
-    groups_.push_back({PageList(Role::kLatent, layout.page_tokens, layout.page_bytes), {}, {}, {}});
-    group_widths_.push_back(group.stacked_width());
-    group_ranks_.push_back(group.correction.rank);
+    groups_.push_back({PageList(Role::kLatent, layout.page_tokens, layout.page_bytes), {}, {}, {}, {}, {}});
+    group_sizes_.push_back(sizes_of(group, layout));
+    run_tokens_ = std::max(run_tokens_, layout.run_tokens());
   }
   own_means_ = profile.profile != nullptr && profile.profile->centred && policy.mean == MeanSource::kSequence;
 }
@@ -59,15 +82,18 @@ Status SequenceStorage::reserve_latent(Allocator& allocator, int64_t encoded_tok
 Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
   for (size_t index = 0; index < groups_.size(); ++index) {
     GroupStorage& group = groups_[index];
-    const int64_t width = group_widths_[index];
+    const GroupSizes& sizes = group_sizes_[index];
     if (own_means_) {
-      FOLDKV_ASSIGN_OR_RETURN(group.key_mean, Block::allocate(allocator, Role::kMean, width * 2));
-      FOLDKV_ASSIGN_OR_RETURN(group.value_mean, Block::allocate(allocator, Role::kMean, width * 2));
+      FOLDKV_ASSIGN_OR_RETURN(group.key_mean, Block::allocate(allocator, Role::kMean, sizes.width * 2));
+      FOLDKV_ASSIGN_OR_RETURN(group.value_mean, Block::allocate(allocator, Role::kMean, sizes.width * 2));
     }
-    if (group_ranks_[index] > 0) {
-      FOLDKV_ASSIGN_OR_RETURN(group.correction_basis, Block::allocate(allocator, Role::kCorrection,
-                                                                      width * group_ranks_[index] * 2));
+    if (sizes.correction > 0) {
+      FOLDKV_ASSIGN_OR_RETURN(group.correction_basis,
+                              Block::allocate(allocator, Role::kCorrection, sizes.correction * 2));
     }
+    if (sizes.key_basis == 0) continue;
+    FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, sizes.key_basis, sizes.has_projections, group.keys));
+    FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, sizes.value_basis, sizes.has_projections, group.values));
   }
   return absl::OkStatus();
 }
@@ -84,6 +110,8 @@ void SequenceStorage::rollback(Allocator& allocator) {
     group.key_mean.reset();
     group.value_mean.reset();
     group.correction_basis.reset();
+    group.keys = {};
+    group.values = {};
   }
 }
 
@@ -119,6 +147,9 @@ Ledger SequenceStorage::ledger() const {
     ledger.charge(Role::kLatent, group.pages.bytes());
     ledger.charge(Role::kMean, group.key_mean.charged_bytes() + group.value_mean.charged_bytes());
     ledger.charge(Role::kCorrection, group.correction_basis.charged_bytes());
+    for (const BasisPair* bases : {&group.keys, &group.values}) {
+      ledger.charge(Role::kCorrection, bases->basis.charged_bytes() + bases->projection.charged_bytes());
+    }
   }
   return ledger;
 }

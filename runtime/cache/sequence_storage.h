@@ -27,6 +27,20 @@ struct GroupStorage {
   PageList pages;
   Block key_mean, value_mean;  // f16; absent while the sequence has no mean of its own
   Block correction_basis;      // f16
+  BasisPair keys, values;      // absent while the sequence has no bases of its own
+
+  [[nodiscard]] const BasisPair& bases(backend::Side side) const {
+    return side == backend::Side::kKeys ? keys : values;
+  }
+};
+
+// Numbers of what a sequence holds once for a group.
+struct GroupSizes {
+  int64_t width = 0;  // stacked
+  int64_t correction = 0;
+  int64_t key_basis = 0;  // 0: no bases of its own
+  int64_t value_basis = 0;
+  bool has_projections = false;
 };
 
 // What one step or one call to compress adds and moves.
@@ -55,6 +69,8 @@ class SequenceStorage {
   // Exact tokens in layers that belong to a group; 0 without groups.
   [[nodiscard]] int64_t grouped_exact_tokens() const;
   [[nodiscard]] bool has_groups() const { return !groups_.empty(); }
+  // Encoded runs are multiples of so many tokens.
+  [[nodiscard]] int64_t run_tokens() const { return run_tokens_; }
   // Slot at which encoded runs begin.
   [[nodiscard]] int64_t sink_slots() const { return policy_.sink_tokens; }
 
@@ -65,7 +81,12 @@ class SequenceStorage {
   [[nodiscard]] const backend::ExactLayout& exact_layout(int64_t layer) const {
     return exact_layouts_[static_cast<size_t>(layer)];
   }
-  [[nodiscard]] const PageList& exact_pages(int64_t layer) const { return exact_pages_[static_cast<size_t>(layer)]; }
+  // Those of the layer that it reads.
+  [[nodiscard]] const PageList& exact_pages(int64_t layer) const {
+    return exact_pages_[static_cast<size_t>(source_of_layer_[static_cast<size_t>(layer)])];
+  }
+  // False for a layer that reads another one.
+  [[nodiscard]] bool stores(int64_t layer) const { return source_of_layer_[static_cast<size_t>(layer)] == layer; }
   [[nodiscard]] const PageList& latent_positions() const { return latent_positions_; }
   [[nodiscard]] const std::vector<GroupStorage>& groups() const { return groups_; }
 
@@ -81,9 +102,10 @@ class SequenceStorage {
   std::vector<PageList> exact_pages_;  // one for each layer
   std::vector<ExactSet> sets_;
   std::vector<int32_t> set_of_layer_;
+  std::vector<int32_t> source_of_layer_;
   std::vector<GroupStorage> groups_;
-  std::vector<int64_t> group_widths_;  // stacked
-  std::vector<int32_t> group_ranks_;
+  std::vector<GroupSizes> group_sizes_;
+  int64_t run_tokens_ = 1;
   bool own_means_ = false;
   PageList latent_positions_;
   int64_t token_count_ = 0;

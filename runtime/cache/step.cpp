@@ -101,7 +101,8 @@ void Step::plan_parts() {
     if (feed.continues || !storage.has_groups()) continue;
     part.change.encoded_tokens =
         encode_count(feed.sequence->policy(), {storage.grouped_exact_tokens() + feed.token_count,
-                                               storage.latent_tokens() > 0, feed.sequence->prompt_open()});
+                                               storage.latent_tokens() > 0, feed.sequence->prompt_open(),
+                                               storage.run_tokens()});
   }
 }
 

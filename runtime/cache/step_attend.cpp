@@ -105,7 +105,7 @@ Status Step::append_block(int64_t layer, const AttendInput& input, RowBlock bloc
   for (size_t index = 0; index < feeds_.size(); ++index) {
     const Sequence& sequence = *feeds_[index].sequence;
     const Overlap part = overlap_of(parts_[index].first_row, feeds_[index].token_count, block.first, block.count);
-    if (part.count <= 0) continue;
+    if (part.count <= 0 || !sequence.storage().stores(layer)) continue;
     const int64_t published = sequence.storage().set_of(layer).token_count;
     backend::AppendRequest request;
     request.keys = keys.rows(part.first - block.first, part.count);

@@ -154,6 +154,15 @@ void cut_bases(Profile& profile) {
   }
 }
 
+// Bits follow variances, which only calibration knows.
+Status check_learned(const Profile& profile) {
+  const bool learned = !profile.groups.empty() &&
+                       std::all_of(profile.groups.begin(), profile.groups.end(),
+                                   [](const ProfileGroup& group) { return group.kind == GroupKind::kLearned; });
+  if (learned) return absl::OkStatus();
+  return argument_error("profile", "profile: got one that was not calibrated, expected learned bases to plan for");
+}
+
 double side_cost(const ProfileSide& side, const std::vector<Band>& bands) {
   double cost = 0.0;
   size_t coordinate = 0;
@@ -168,6 +177,7 @@ double side_cost(const ProfileSide& side, const std::vector<Band>& bands) {
 
 StatusOr<Profile> plan_bits(const Profile& profile, const std::vector<PlanWish>& wishes) {
   if (wishes.empty()) return argument_error("plans", "plans: got none, expected 1 or more");
+  FOLDKV_RETURN_IF_ERROR(check_learned(profile));
   Profile result = profile;
   result.plans.clear();
   for (size_t index = 0; index < wishes.size(); ++index) {

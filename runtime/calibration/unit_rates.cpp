@@ -40,8 +40,8 @@ std::span<const UnitRate> unit_rates() {
 
 double distortion_of(const Band& band) {
   if (band.bits == 0) return 1.0;
-  if (band.code == backend::Code::kUniform) return uniform_distortion(band.bits);
-  return backend::find_trellis_rate(band.bits, band.step)->distortion;
+  if (band.code == backend::Code::kTrellis) return backend::find_trellis_rate(band.bits, band.step)->distortion;
+  return band.code == backend::Code::kHalf ? 0.0 : uniform_distortion(band.bits);
 }
 
 }  // namespace foldkv

@@ -12,6 +12,16 @@ namespace foldkv {
 // Tokens of one latent page. 64 rows of any width keep every part of a page on a cache line.
 inline constexpr int64_t kLatentPageTokens = 64;
 
+// How heads of two layers are merged (MiniCache); no heads: they are not.
+struct MergeRules {
+  int32_t heads = 0;
+  int32_t head_size = 0;
+  int32_t retained = 0;  // tokens of a page and head that are kept as they were
+  float interpolation = 0.0f;
+
+  bool operator==(const MergeRules&) const = default;
+};
+
 // How one side of the latents of a layer group is stored.
 struct SideFormat {
   std::vector<Band> bands;
@@ -29,12 +39,13 @@ struct LatentFormat {
   SideFormat values;
   int64_t scale_group = 0;
   int64_t correction_rank = 0;
+  MergeRules merge;  // of both sides
 };
 
 // The page of a layer group.
 [[nodiscard]] backend::LatentLayout latent_layout(const LatentFormat& format);
 
-// Codes, scales and correction coefficients of one token.
+// Codes, scales and correction coefficients of one token; what belongs to several tokens is shared out, rounded up.
 [[nodiscard]] int64_t latent_token_bytes(const backend::LatentLayout& layout);
 
 }  // namespace foldkv

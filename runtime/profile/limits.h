@@ -7,6 +7,7 @@ namespace foldkv {
 
 inline constexpr int32_t kMinBandBits = 2;  // of a band that is stored
 inline constexpr int32_t kMaxBandBits = 8;
+inline constexpr int32_t kHalfBits = 16;
 inline constexpr int32_t kMaxCorrectionIterations = 16;
 inline constexpr size_t kMaxMadeBy = 63;  // bytes
 inline constexpr size_t kMaxPlanName = 31;  // bytes

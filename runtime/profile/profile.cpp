@@ -24,6 +24,21 @@ Status check_group(const ProfileGroup& group, size_t index, const Model& model) 
                                          "rotation, window or key norm)"));
     }
   }
+  if (group.kind == GroupKind::kMerged &&
+      (group.merge.heads != first.kv_heads || group.merge.head_size != first.head_size)) {
+    return mismatch_error(absl::StrCat("group ", index, " of the profile merges ", group.merge.heads, " heads of ",
+                                       group.merge.head_size, ", the model has ", first.kv_heads, " of ",
+                                       first.head_size));
+  }
+  return absl::OkStatus();
+}
+
+Status check_sources(const std::vector<int32_t>& sources, const Model& model) {
+  for (size_t layer = 0; layer < sources.size(); ++layer) {
+    if (model.layer(static_cast<int64_t>(layer)).same_kind(model.layer(sources[layer]))) continue;
+    return mismatch_error(absl::StrCat("layer ", layer, " reads layer ", sources[layer],
+                                       " by the profile, but they are of different kinds in the model"));
+  }
   return absl::OkStatus();
 }
 
@@ -33,7 +48,8 @@ LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan) {
   return {{plan.keys, group.keys.latent_width, group.keys.variances},
           {plan.values, group.values.latent_width, group.values.variances},
           group.scale_group,
-          group.correction.rank};
+          group.correction.rank,
+          group.merge};
 }
 
 StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name) {
@@ -60,6 +76,7 @@ Status check_profile(const Profile& profile, const Model& model) {
   for (size_t index = 0; index < profile.groups.size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(check_group(profile.groups[index], index, model));
   }
+  FOLDKV_RETURN_IF_ERROR(check_sources(profile.sources, model));
   if (!profile.model_name.empty() && !model.name().empty() && profile.model_name != model.name()) {
     return mismatch_error(absl::StrCat("the profile was made for the model \"", profile.model_name,
                                        "\", this one is \"", model.name(), "\""));

@@ -14,7 +14,15 @@
 // What calibration learned of one model, in memory.
 namespace foldkv {
 
-// One side (keys or values) of a layer group.
+// What latents of a group are.
+enum class GroupKind : int32_t {
+  kLearned = 0,   // projections on the bases of the profile
+  kRows = 1,      // the stacked rows themselves: plain quantizers
+  kSequence = 2,  // projections on bases that each sequence finds in its first encoded run (xKV)
+  kMerged = 3,    // directions that two layers share, and norms (MiniCache)
+};
+
+// One side (keys or values) of a layer group. Only a learned group has a basis; the variances of others are zeros.
 struct ProfileSide {
   int64_t latent_width = 0;
   std::vector<float> basis;  // [layers * key_width][latent_width]: rows are rebuilt by it; rotated when the group says so
@@ -32,6 +40,8 @@ struct ProfileGroup {
   CorrectionRules correction;
   ProfileSide keys;
   ProfileSide values;
+  GroupKind kind = GroupKind::kLearned;
+  MergeRules merge;  // of a merged group
 
   [[nodiscard]] int64_t stacked_width() const { return static_cast<int64_t>(layers.size()) * key_width; }
 };
@@ -62,6 +72,8 @@ struct Profile {
   std::string made_by;
   std::vector<ProfileGroup> groups;  // disjoint, in rising order of their first layer
   std::vector<Plan> plans;           // one or more, of different names; the first is the default
+  std::vector<int32_t> sources;      // of each layer: the layer whose keys and values it reads (KVSharer), its own or an
+                                     // earlier one that reads its own; empty: all their own
   uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
 };
 

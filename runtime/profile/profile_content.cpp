@@ -49,17 +49,24 @@ Status check_variances(absl::string_view field, const std::vector<double>& varia
   return absl::OkStatus();
 }
 
-Status check_side_plan(const std::string& field, const std::vector<Band>& bands, int64_t latent_width) {
-  FOLDKV_RETURN_IF_ERROR(check_bands(field, bands));
-  if (bands.empty()) return content_error(field, "no bands", "1 or more");
-  if (width_of(bands) <= latent_width) return absl::OkStatus();
-  return content_error(field, absl::StrCat("widths that sum to ", width_of(bands)),
-                       absl::StrCat("latent_width, ", latent_width, ", at most"));
+// Latents of a kind without a basis in the profile have a width of their own.
+Status check_basis(const std::string& field, const ProfileSide& side, const ProfileGroup& group) {
+  const int64_t stacked_width = group.stacked_width();
+  if (group.kind == GroupKind::kLearned) {
+    return check_numbers(absl::StrCat(field, ".basis"), side.basis, stacked_width * side.latent_width);
+  }
+  FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".basis"), side.basis, 0));
+  FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".projection"), side.projection, 0));
+  if (group.kind == GroupKind::kSequence) return absl::OkStatus();
+  const int64_t expected = group.kind == GroupKind::kRows ? stacked_width : group.key_width;
+  if (side.latent_width == expected) return absl::OkStatus();
+  return content_error(absl::StrCat(field, ".latent_width"), side.latent_width, expected);
 }
 
-Status check_side(const std::string& field, const ProfileSide& side, int64_t stacked_width, bool centred) {
+Status check_side(const std::string& field, const ProfileSide& side, const ProfileGroup& group, bool centred) {
+  const int64_t stacked_width = group.stacked_width();
   FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".latent_width"), side.latent_width, 1, stacked_width));
-  FOLDKV_RETURN_IF_ERROR(check_numbers(absl::StrCat(field, ".basis"), side.basis, stacked_width * side.latent_width));
+  FOLDKV_RETURN_IF_ERROR(check_basis(field, side, group));
   if (!side.projection.empty()) {
     FOLDKV_RETURN_IF_ERROR(
         check_numbers(absl::StrCat(field, ".projection"), side.projection, stacked_width * side.latent_width));
@@ -96,14 +103,87 @@ Status check_layers(const std::string& field, const std::vector<int32_t>& layers
   return absl::OkStatus();
 }
 
+Status check_merge(const std::string& field, const ProfileGroup& group) {
+  const MergeRules& rules = group.merge;
+  if (group.kind != GroupKind::kMerged) {
+    return rules == MergeRules() ? absl::OkStatus() : content_error(field, "rules", "none for groups of other kinds");
+  }
+  constexpr size_t kMergedLayers = 2;
+  if (group.layers.size() != kMergedLayers) {
+    return content_error(field, absl::StrCat(group.layers.size(), " layers"), kMergedLayers);
+  }
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".heads"), rules.heads, 1, kMaxWidth));
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".head_size"), rules.head_size, 1, kMaxWidth));
+  if (int64_t{rules.heads} * rules.head_size != group.key_width) {
+    return content_error(field, absl::StrCat(rules.heads, " heads of ", rules.head_size), group.key_width);
+  }
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".retained"), rules.retained, 0, kLatentPageTokens));
+  if (rules.interpolation >= 0.0f && rules.interpolation <= 1.0f) return absl::OkStatus();
+  return content_error(absl::StrCat(field, ".interpolation"), rules.interpolation, "0 to 1");
+}
+
+Status check_kind(const std::string& field, const ProfileGroup& group) {
+  FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".kind"), static_cast<int64_t>(group.kind), 0,
+                                     static_cast<int64_t>(GroupKind::kMerged)));
+  if (group.kind != GroupKind::kLearned && group.correction.rank > 0) {
+    return content_error(absl::StrCat(field, ".correction.rank"), group.correction.rank,
+                         "0 where the profile has no basis");
+  }
+  return check_merge(absl::StrCat(field, ".merge"), group);
+}
+
+// Without a basis every coordinate is stored, and merged directions are halves.
+Status check_kind_plan(const std::string& field, const std::vector<Band>& bands, const ProfileGroup& group,
+                       int64_t latent_width) {
+  const bool halves = bands[0].code == backend::Code::kHalf;
+  if ((group.kind == GroupKind::kMerged) && !halves) {
+    return content_error(absl::StrCat(field, "[0].code"), static_cast<int32_t>(bands[0].code),
+                         "halves for directions of merged layers");
+  }
+  const bool whole = group.kind == GroupKind::kRows || group.kind == GroupKind::kMerged;
+  if (!whole || (width_of(bands) == latent_width && bands.back().bits > 0)) return absl::OkStatus();
+  return content_error(field, absl::StrCat("stored widths of ", width_of(bands)), latent_width);
+}
+
+// Layers that read others: roots read themselves and stand before those that read them.
+Status check_sources(const Profile& profile, const std::vector<bool>& taken) {
+  if (profile.sources.empty()) return absl::OkStatus();
+  if (std::ssize(profile.sources) != profile.layer_count) {
+    return content_error("sources", profile.sources.size(), profile.layer_count);
+  }
+  for (int32_t layer = 0; layer < profile.layer_count; ++layer) {
+    const std::string field = absl::StrCat("sources[", layer, "]");
+    const int32_t source = profile.sources[static_cast<size_t>(layer)];
+    FOLDKV_RETURN_IF_ERROR(check_range(field, source, 0, layer));
+    if (profile.sources[static_cast<size_t>(source)] != source) {
+      return content_error(field, source, "a layer that reads its own keys and values");
+    }
+    if (source != layer && taken[static_cast<size_t>(layer)]) {
+      return content_error(field, source, absl::StrCat(layer, ", since the layer is in a group"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status check_group(const std::string& field, const ProfileGroup& group, bool centred, std::vector<bool>& taken) {
   FOLDKV_RETURN_IF_ERROR(check_layers(absl::StrCat(field, ".layers"), group.layers, taken));
   FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".key_width"), group.key_width, 1,
                                      kMaxWidth / static_cast<int64_t>(group.layers.size())));
   FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".scale_group"), group.scale_group, 1, kMaxWidth));
   FOLDKV_RETURN_IF_ERROR(check_correction(absl::StrCat(field, ".correction"), group.correction, group.stacked_width()));
-  FOLDKV_RETURN_IF_ERROR(check_side(absl::StrCat(field, ".keys"), group.keys, group.stacked_width(), centred));
-  return check_side(absl::StrCat(field, ".values"), group.values, group.stacked_width(), centred);
+  FOLDKV_RETURN_IF_ERROR(check_kind(field, group));
+  FOLDKV_RETURN_IF_ERROR(check_side(absl::StrCat(field, ".keys"), group.keys, group, centred));
+  return check_side(absl::StrCat(field, ".values"), group.values, group, centred);
+}
+
+Status check_side_plan(const std::string& field, const std::vector<Band>& bands, const ProfileGroup& group,
+                       int64_t latent_width) {
+  FOLDKV_RETURN_IF_ERROR(check_bands(field, bands));
+  if (bands.empty()) return content_error(field, "no bands", "1 or more");
+  FOLDKV_RETURN_IF_ERROR(check_kind_plan(field, bands, group, latent_width));
+  if (width_of(bands) <= latent_width) return absl::OkStatus();
+  return content_error(field, absl::StrCat("widths that sum to ", width_of(bands)),
+                       absl::StrCat("latent_width, ", latent_width, ", at most"));
 }
 
 Status check_plan(const std::string& field, const Plan& plan, const Profile& profile) {
@@ -114,9 +194,9 @@ Status check_plan(const std::string& field, const Plan& plan, const Profile& pro
   for (size_t index = 0; index < plan.groups.size(); ++index) {
     const std::string group = absl::StrCat(field, ".groups[", index, "]");
     FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".keys"), plan.groups[index].keys,
-                                           profile.groups[index].keys.latent_width));
+                                           profile.groups[index], profile.groups[index].keys.latent_width));
     FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".values"), plan.groups[index].values,
-                                           profile.groups[index].values.latent_width));
+                                           profile.groups[index], profile.groups[index].values.latent_width));
   }
   return absl::OkStatus();
 }
@@ -159,6 +239,11 @@ void add_group(Fingerprint& fingerprint, const ProfileGroup& group, const GroupP
   fingerprint.add(int64_t{rules.rank}).add(int64_t{rules.oversample}).add(int64_t{rules.iterations}).add(rules.seed);
   add_side(fingerprint, group.keys, plan.keys);
   add_side(fingerprint, group.values, plan.values);
+  if (group.kind == GroupKind::kLearned) return;  // as in version 2
+  fingerprint.add(int64_t{static_cast<int32_t>(group.kind)});
+  const MergeRules& merge = group.merge;
+  fingerprint.add(int64_t{merge.heads}).add(int64_t{merge.head_size}).add(int64_t{merge.retained});
+  fingerprint.add(std::span<const float>(&merge.interpolation, 1));
 }
 
 bool has_only_default_plan(const Profile& profile) {
@@ -186,7 +271,7 @@ Status check_content(const Profile& profile) {
   if (profile.calibration_samples < 0) {
     return content_error("calibration_samples", profile.calibration_samples, "0 or more");
   }
-  if (profile.groups.empty()) return content_error("groups", "none", "1 or more");
+  if (profile.groups.empty() && profile.sources.empty()) return content_error("groups", "none", "1 or more");
   std::vector<bool> taken(static_cast<size_t>(profile.layer_count));
   for (size_t index = 0; index < profile.groups.size(); ++index) {
     const std::string field = absl::StrCat("groups[", index, "]");
@@ -196,6 +281,7 @@ Status check_content(const Profile& profile) {
                            "more than the first layer of the group before");
     }
   }
+  FOLDKV_RETURN_IF_ERROR(check_sources(profile, taken));
   return check_plans(profile);
 }
 
@@ -210,6 +296,7 @@ uint64_t content_fingerprint(const Profile& profile) {
   }
   // A profile that version 1 could hold has the fingerprint that it had then.
   if (!has_only_default_plan(profile)) add_plans(fingerprint, profile.plans);
+  for (int32_t source : profile.sources) fingerprint.add(int64_t{source});
   return fingerprint.value();
 }
 

@@ -13,7 +13,7 @@
 // The checksum finds damage, not malice: the contents are verified as if there were none.
 namespace foldkv::profile_file {
 
-inline constexpr int32_t kVersion = 2;  // 2: several plans, bands may end before the basis
+inline constexpr int32_t kVersion = 3;  // 2: several plans, bands may end before the basis; 3: kinds, sources
 inline constexpr size_t kAlignment = 8;
 inline constexpr size_t kTrailerBytes = 8;
 inline constexpr size_t kIdentifierOffset = 4;

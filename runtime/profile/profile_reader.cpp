@@ -64,7 +64,7 @@ StatusOr<const file::Profile*> verify(const uint8_t* buffer, size_t size) {
 // The bytes of numbers that reading will take. Tables may share a place in the file, so that a small file can ask for
 // much memory; an honest one never asks for more than it has.
 uint64_t bytes_of_numbers(const file::Profile& root) {
-  uint64_t bytes = 0;
+  uint64_t bytes = root.sources() == nullptr ? 0 : uint64_t{root.sources()->size()} * sizeof(int32_t);
   for (const file::Group* group : *root.groups()) {
     bytes += uint64_t{group->layers()->size()} * sizeof(int32_t);
     for (const file::Side* side : {group->keys(), group->values()}) {
@@ -134,6 +134,10 @@ ProfileGroup read_group(const file::Group& source) {
   }
   group.keys = read_side(*source.keys());
   group.values = read_side(*source.values());
+  group.kind = static_cast<GroupKind>(source.kind());
+  if (const file::Merge* merge = source.merge()) {
+    group.merge = {merge->heads(), merge->head_size(), merge->retained(), merge->interpolation()};
+  }
   return group;
 }
 
@@ -161,6 +165,7 @@ StatusOr<Profile> read_content(const file::Profile& root) {
   for (const file::Plan* plan : *root.plans()) {
     FOLDKV_ASSIGN_OR_RETURN(profile.plans.emplace_back(), read_plan(*plan));
   }
+  if (root.sources() != nullptr) profile.sources = copy(*root.sources());
   return profile;
 }
 

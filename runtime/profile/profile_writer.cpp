@@ -23,6 +23,7 @@ using TableVector = Offset<flatbuffers::Vector<Offset<Table>>>;
 size_t estimated_bytes(const Profile& profile) {
   constexpr size_t kTableRoom = 1024;
   size_t bytes = kTableRoom + profile.model_name.size() + profile.made_by.size();
+  bytes += profile.sources.size() * sizeof(int32_t);
   for (const ProfileGroup& group : profile.groups) {
     bytes += kTableRoom + group.layers.size() * sizeof(int32_t);
     for (const ProfileSide* side : {&group.keys, &group.values}) {
@@ -54,8 +55,12 @@ Offset<file::Group> write_group(FlatBufferBuilder& builder, const ProfileGroup& 
   const auto correction = file::CreateCorrection(builder, rules.rank, rules.oversample, rules.iterations, rules.seed);
   const auto keys = write_side(builder, group.keys);
   const auto values = write_side(builder, group.values);
+  const MergeRules& merge = group.merge;
+  const auto merged = group.kind == GroupKind::kMerged ? file::CreateMerge(builder, merge.heads, merge.head_size,
+                                                                           merge.retained, merge.interpolation)
+                                                       : Offset<file::Merge>();
   return file::CreateGroup(builder, layers, group.key_width, group.scale_group, group.rotated, correction, keys,
-                           values);
+                           values, static_cast<int32_t>(group.kind), merged);
 }
 
 TableVector<file::Group> write_groups(FlatBufferBuilder& builder, const Profile& profile) {
@@ -105,8 +110,22 @@ TableVector<file::Plan> write_plans(FlatBufferBuilder& builder, const std::vecto
   return builder.CreateVector(plans);
 }
 
+bool needs_version_3(const Profile& profile) {
+  const auto is_new = [](const Band& band) { return band.code > backend::Code::kTrellis; };
+  for (const Plan& plan : profile.plans) {
+    for (const GroupPlan& group : plan.groups) {
+      if (std::any_of(group.keys.begin(), group.keys.end(), is_new)) return true;
+      if (std::any_of(group.values.begin(), group.values.end(), is_new)) return true;
+    }
+  }
+  return !profile.sources.empty() || std::any_of(profile.groups.begin(), profile.groups.end(), [](const auto& group) {
+    return group.kind != GroupKind::kLearned;
+  });
+}
+
 // The lowest version that holds the profile, so that libraries which know no later one read all that they can.
 int32_t file_version(const Profile& profile) {
+  if (needs_version_3(profile)) return 3;
   if (profile.plans.size() > 1 || profile.plans[0].name != kDefaultPlan) return 2;
   for (size_t index = 0; index < profile.groups.size(); ++index) {
     const ProfileGroup& group = profile.groups[index];
@@ -131,8 +150,10 @@ void write_root(FlatBufferBuilder& builder, const Profile& profile) {
       file::CreateProvenance(builder, made_by, profile.calibration_tokens, profile.calibration_samples);
   const auto groups = write_groups(builder, profile);
   const auto plans = write_plans(builder, profile.plans);
+  const auto sources = profile.sources.empty() ? Offset<flatbuffers::Vector<int32_t>>()
+                                               : builder.CreateVector(profile.sources);
   const auto root = file::CreateProfile(builder, file_version(profile), model, provenance, profile.centred, groups,
-                                        plans, profile.fingerprint);
+                                        plans, profile.fingerprint, sources);
   file::FinishProfileBuffer(builder, root);
 }
 

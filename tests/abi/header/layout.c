@@ -146,7 +146,7 @@ FIELD(foldkv_plan_options, bytes_per_token, 16, 8);
 FIELD(foldkv_plan_options, ratio, 24, 8);
 FIELD(foldkv_plan_options, value_weight, 32, 8);
 
-STRUCT(foldkv_group_info, 56);
+STRUCT(foldkv_group_info, 64);
 FIELD(foldkv_group_info, struct_size, 0, 4);
 FIELD(foldkv_group_info, layer_count, 4, 4);
 FIELD(foldkv_group_info, key_width, 8, 4);
@@ -159,6 +159,8 @@ FIELD(foldkv_group_info, rotated, 32, 4);
 FIELD(foldkv_group_info, correction_rank, 36, 4);
 FIELD(foldkv_group_info, bytes_per_token, 40, 8);
 FIELD(foldkv_group_info, bytes_per_sequence, 48, 8);
+FIELD(foldkv_group_info, kind, 56, 4);
+FIELD(foldkv_group_info, reserved, 60, 4);
 
 STRUCT(foldkv_band, 16);
 FIELD(foldkv_band, width, 0, 4);
