@@ -168,6 +168,19 @@ FIELD(foldkv_band, bits, 4, 4);
 FIELD(foldkv_band, code, 8, 4);
 FIELD(foldkv_band, step, 12, 4);
 
+STRUCT(foldkv_codec_options, 56);
+FIELD(foldkv_codec_options, struct_size, 0, 4);
+FIELD(foldkv_codec_options, codec, 4, 4);
+FIELD(foldkv_codec_options, bits, 8, 4);
+FIELD(foldkv_codec_options, layers_per_group, 12, 4);
+FIELD(foldkv_codec_options, key_rank, 16, 4);
+FIELD(foldkv_codec_options, value_rank, 20, 4);
+FIELD(foldkv_codec_options, interpolation, 24, 8);
+FIELD(foldkv_codec_options, retained, 32, 8);
+FIELD(foldkv_codec_options, first_layer, 40, 4);
+FIELD(foldkv_codec_options, reserved, 44, 4);
+FIELD(foldkv_codec_options, sources, 48, 8);
+
 STRUCT(foldkv_layer_group, 16);
 FIELD(foldkv_layer_group, struct_size, 0, 4);
 FIELD(foldkv_layer_group, layer_count, 4, 4);

@@ -58,7 +58,7 @@ TEST_CASE("a repacked file is read: the tests below change one thing only") {
 }
 
 TEST_CASE("versions") {
-  CHECK(read_with([](file::ProfileT& root) { root.version = 3; }).code() == absl::StatusCode::kOutOfRange);
+  CHECK(read_with([](file::ProfileT& root) { root.version = 4; }).code() == absl::StatusCode::kOutOfRange);
   CHECK(read_with([](file::ProfileT& root) { root.version = 2147483647; }).code() == absl::StatusCode::kOutOfRange);
   check_corrupt("version 0", [](file::ProfileT& root) { root.version = 0; });
   check_corrupt("version -1", [](file::ProfileT& root) { root.version = -1; });
