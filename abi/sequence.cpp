@@ -49,11 +49,13 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
     latent_bytes += latent_token_bytes(group.layouts[sequence.policy().plan]);
   }
   int64_t grouped = 0;
+  int64_t exact = 0;
   foldkv_sequence_stats stats{};
   for (int64_t layer = 0; layer < sequence.model().layer_count(); ++layer) {
     const bool in_group = profile.place_of_layer[static_cast<size_t>(layer)].group >= 0;
     if (in_group) grouped += 2 * kBytesOfHalf * sequence.model().layer(layer).key_width();
     stats.exact_layers += in_group ? 0 : 1;
+    if (!in_group && storage.stores(layer)) exact += 2 * storage.exact_layout(layer).row_bytes();
   }
   const Ledger ledger = storage.ledger();
   const int64_t full_token = sequence.model().full_token_bytes();
@@ -67,6 +69,7 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
   stats.full_token_bytes = static_cast<uint64_t>(full_token);
   stats.grouped_token_bytes = static_cast<uint64_t>(grouped);
   stats.ledger = public_ledger(ledger);
+  stats.token_bytes = static_cast<uint64_t>(latent_bytes + exact);
   return stats;
 }
 

@@ -536,6 +536,8 @@ typedef struct foldkv_sequence_stats {
   uint64_t full_token_bytes;    /* 16-bit keys and values of one token over all layers */
   uint64_t grouped_token_bytes; /* the part of full_token_bytes in layers that belong to a group */
   foldkv_ledger ledger;         /* profile, model and scratch are zero here: they are not the sequence's own */
+  uint64_t token_bytes;         /* of a compressed token over all layers: latent_token_bytes, and its exact keys and
+                                   values in layers that are in no group and store their own */
 } foldkv_sequence_stats;
 
 FOLDKV_API foldkv_status foldkv_sequence_get_stats(const foldkv_sequence* sequence, foldkv_sequence_stats* stats,

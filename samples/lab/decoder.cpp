@@ -112,6 +112,8 @@ void Decoder::compute_logits(int64_t first_row, int64_t rows, float* logits) {
     rms_norm(residual_.data() + row * hidden, model_.final_norm.data(), hidden, model_.shape.norm_epsilon,
              normed_.data() + row * hidden);
   }
+  const float* const last = normed_.data() + (first_row + rows - 1) * hidden;
+  final_hidden_state_.assign(last, last + hidden);
   linear(model_.classifier(), nullptr, normed_.data() + first_row * hidden, rows, logits, threads_);
 }
 

@@ -30,6 +30,9 @@ class Decoder {
       std::span<const Token> tokens, int64_t logit_rows, std::vector<float>* logits, int64_t chunk = kDefaultChunk,
       absl::FunctionRef<void(int64_t)> progress = [](int64_t) {});
 
+  // Of the last token fed, after the final norm; logits must have been asked for.
+  [[nodiscard]] const std::vector<float>& final_hidden_state() const { return final_hidden_state_; }
+
   [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] Attention& attention() { return attention_; }
 
@@ -48,6 +51,7 @@ class Decoder {
   FloatBuffer branch_;     // [tokens, hidden]: output of attention or feed-forward
   FloatBuffer gates_;      // [tokens, 2 * feed forward]
   FloatBuffer activated_;  // [tokens, feed forward]
+  std::vector<float> final_hidden_state_;
 };
 
 }  // namespace foldkv_lab

@@ -18,6 +18,7 @@
 #include "samples/lab/evaluate_task.h"
 #include "samples/lab/evaluation_report.h"
 #include "samples/lab/foldkv_error.h"
+#include "samples/lab/named_codec.h"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/progress.h"
 #include "samples/lab/status_macros.h"
@@ -31,6 +32,7 @@ struct Arguments {
   SequenceArguments sequence;
   std::vector<std::string> profiles;
   std::vector<std::string> plans;
+  std::vector<std::string> codecs;  // that need no profile
   std::vector<std::string> texts;
   int64_t length = 1024;
   int64_t windows = 4;
@@ -86,9 +88,9 @@ absl::Status add_plans(const Arguments& arguments, const std::string& name, Plan
       absl::StrCat("--plan: the profile ", name, " has not all of these plans: ", absl::StrJoin(arguments.plans, ", ")));
 }
 
-absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
+absl::Status add_codecs(const Arguments& arguments, const FoldkvHost& host, Plan* plan) {
   const FoldkvAttention::Options options = arguments.sequence.options();
-  plan->profiles.reserve(arguments.profiles.size());  // codecs point to them
+  plan->profiles.reserve(arguments.profiles.size() + arguments.codecs.size());  // codecs point to them
   for (const std::string& path : arguments.profiles) {
     LAB_ASSIGN_OR_RETURN(foldkv::Profile profile, load_profile(path));
     plan->profiles.push_back(std::move(profile));
@@ -99,6 +101,11 @@ absl::Status add_codecs(const Arguments& arguments, Plan* plan) {
       LAB_RETURN_IF_ERROR(add_plans(arguments, name, plan));
     }
     plan->files.resize(plan->codecs.size(), path);
+  }
+  for (const std::string& name : arguments.codecs) {
+    LAB_ASSIGN_OR_RETURN(foldkv::Profile profile, named_codec_profile(host, name));
+    plan->profiles.push_back(std::move(profile));
+    plan->codecs.push_back({name, &plan->profiles.back(), options});
   }
   if (plan->codecs.empty()) {
     if (!arguments.plans.empty()) return absl::InvalidArgumentError("--plan needs a --profile that has it");
@@ -122,12 +129,12 @@ absl::Status add_tasks(const Arguments& arguments, const Tokenizer& tokenizer, P
   return absl::OkStatus();
 }
 
-absl::StatusOr<Plan> make_plan(const Arguments& arguments, const LanguageModel& model) {
+absl::StatusOr<Plan> make_plan(const Arguments& arguments, const LanguageModel& model, const FoldkvHost& host) {
   Plan plan;
   if (arguments.windows < 1 && arguments.tasks.empty()) {
     return absl::InvalidArgumentError("--windows 0 and no --task: there is nothing to evaluate");
   }
-  LAB_RETURN_IF_ERROR(add_codecs(arguments, &plan));
+  LAB_RETURN_IF_ERROR(add_codecs(arguments, host, &plan));
   LAB_RETURN_IF_ERROR(add_tasks(arguments, *model.tokenizer, &plan));
   if (arguments.windows > 0) {
     LAB_ASSIGN_OR_RETURN(plan.windows,
@@ -169,8 +176,8 @@ nlohmann::json windows_json(const Arguments& arguments, const Plan& plan, const 
 absl::Status run(const Arguments& arguments) {
   LAB_ASSIGN_OR_RETURN(const LanguageModel model, arguments.model.load());
   ThreadPool threads(arguments.model.thread_count());
-  LAB_ASSIGN_OR_RETURN(const Plan plan, make_plan(arguments, model));
   LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvHost> host, arguments.runtime.create_host(model, threads));
+  LAB_ASSIGN_OR_RETURN(const Plan plan, make_plan(arguments, model, *host));
   nlohmann::json json = nlohmann::json::object();
   if (!plan.windows.empty()) {
     LAB_ASSIGN_OR_RETURN(const Evaluation evaluation, run_windows(arguments, plan, *host));
@@ -191,6 +198,14 @@ std::string task_help() {
   std::string help = "ask for something hidden in the texts; may be given several times: ";
   for (const Task& task : all_tasks()) {
     absl::StrAppend(&help, &task == &all_tasks().front() ? "" : "; ", task.name, " (", task.description, ")");
+  }
+  return help;
+}
+
+std::string codec_help() {
+  std::string help = "codecs that need no profile: ";
+  for (const NamedCodec& codec : all_named_codecs()) {
+    absl::StrAppend(&help, &codec == all_named_codecs().data() ? "" : "; ", codec.name, " (", codec.description, ")");
   }
   return help;
 }
@@ -219,6 +234,7 @@ void add_evaluate_command(CLI::App& program, Command* command) {
                   "profiles to compare, the full cache runs once for all; without one FoldKV keeps everything exact")
       ->check(CLI::ExistingFile);
   app->add_option("--plan", arguments->plans, "plans of the profiles to compare, or all; default: the first of each");
+  app->add_option("--codec", arguments->codecs, codec_help());
   app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
   app->add_option("--length", arguments->length, "tokens of a window")->capture_default_str();
   app->add_option("--prefix", arguments->evaluation.prefix, "tokens of it that are fed first and compressed")

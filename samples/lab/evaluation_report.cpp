@@ -53,9 +53,9 @@ nlohmann::json codec_json(const CodecEvaluation& codec) {
           {"all", figures_json(codec.all)},
           {"texts", texts},
           {"latents",
-           {{"full_bytes_per_token", stats.grouped_token_bytes},
-            {"bytes_per_token", stats.latent_token_bytes},
-            {"ratio", ratio(stats.grouped_token_bytes, stats.latent_token_bytes)}}},
+           {{"full_bytes_per_token", stats.full_token_bytes},
+            {"bytes_per_token", stats.token_bytes},
+            {"ratio", ratio(stats.full_token_bytes, stats.token_bytes)}}},
           {"after_prefix", bytes_json(stats)},
           {"after_window", bytes_json(codec.bytes.after_window)},
           {"seconds", codec.seconds}};
@@ -93,17 +93,17 @@ std::string bytes_table(const Evaluation& evaluation) {
   const int width = name_width(evaluation.codecs);
   const EvaluationBytes& bytes = evaluation.codecs[0].bytes;
   std::string table = absl::StrFormat(
-      "times smaller than 16-bit numbers: latents alone, and everything, after the prefix of %d and the window of %d "
-      "tokens\n%-*s  %9s %9s %9s %12s %9s\n",
-      bytes.after_prefix.tokens, bytes.after_window.tokens, width, "codec", "latents", "prefix", "window",
+      "times smaller than 16-bit numbers: one compressed token, and everything, after the prefix of %d and the window of "
+      "%d tokens\n%-*s  %9s %9s %9s %12s %9s\n",
+      bytes.after_prefix.tokens, bytes.after_window.tokens, width, "codec", "token", "prefix", "window",
       "B per token", "seconds");
   for (const CodecEvaluation& codec : evaluation.codecs) {
     const foldkv_sequence_stats& prefix = codec.bytes.after_prefix;
     const foldkv_sequence_stats& window = codec.bytes.after_window;
     absl::StrAppendFormat(&table, "%-*s  %9.2f %9.2f %9.2f %12d %9.1f\n", width, codec.codec,
-                          ratio(prefix.grouped_token_bytes, prefix.latent_token_bytes),
+                          ratio(prefix.full_token_bytes, prefix.token_bytes),
                           ratio(prefix.full_cache_bytes, prefix.bytes), ratio(window.full_cache_bytes, window.bytes),
-                          prefix.latent_token_bytes, codec.seconds);
+                          prefix.token_bytes, codec.seconds);
   }
   return absl::StrCat(table, absl::StrFormat("full cache: %.1f seconds\n", evaluation.full_seconds));
 }

@@ -114,8 +114,7 @@ absl::StatusOr<Run> run_foldkv(const Arguments& arguments, const LanguageModel& 
   LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_runtime_stats runtime, "reading the runtime's figures",
                               host->runtime().stats());
   run.bytes = static_cast<double>(stats.bytes);
-  run.bytes_per_token =
-      static_cast<double>(stats.full_token_bytes - stats.grouped_token_bytes + stats.latent_token_bytes);
+  run.bytes_per_token = static_cast<double>(stats.token_bytes);
   run.shared_bytes = static_cast<double>(runtime.ledger.profile + runtime.ledger.model);
   run.peak_bytes = static_cast<double>(runtime.peak_bytes);
   run.exact_tokens = stats.exact_tokens;

@@ -56,6 +56,63 @@ TEST_CASE("a profile survives saving and loading, and says what it holds") {
   foldkv_profile_release(loaded);
 }
 
+TEST_CASE("published codecs become profiles, and wrong wishes are refused by name") {
+  const Api api;
+  auto options = sized<foldkv_codec_options>();
+  foldkv_profile* profile = nullptr;
+  const auto refused = [&](const char* argument) {
+    check_refused(FOLDKV_E_ARGUMENT, argument, [&](foldkv_error* error) {
+      return foldkv_profile_from_codec(api.model, &options, &profile, error);
+    });
+    CHECK(profile == nullptr);
+  };
+  refused("options.codec");
+  options.codec = FOLDKV_CODEC_INTEGER;
+  options.bits = 9;
+  refused("options.bits");
+  options.bits = 0;
+  options.codec = FOLDKV_CODEC_KVSHARER;
+  refused("options.sources");
+  const int32_t forward[kLayers] = {1, 1};
+  options.sources = forward;
+  refused("options.sources[0]");
+  options.codec = FOLDKV_CODEC_MINICACHE;
+  options.retained = 2.0;
+  refused("options.retained");
+  options.retained = 0.0;
+  options.first_layer = kLayers;
+  refused("options.first_layer");
+  options.codec = FOLDKV_CODEC_XKV;
+  options.key_rank = -1;
+  refused("options.key_rank");
+  check_refused(FOLDKV_E_ARGUMENT, "model", [&](foldkv_error* error) {
+    return foldkv_profile_from_codec(nullptr, &options, &profile, error);
+  });
+  check_refused(FOLDKV_E_ARGUMENT, "options", [&](foldkv_error* error) {
+    return foldkv_profile_from_codec(api.model, nullptr, &profile, error);
+  });
+  check_refused(FOLDKV_E_ARGUMENT, "profile", [&](foldkv_error* error) {
+    return foldkv_profile_from_codec(api.model, &options, nullptr, error);
+  });
+
+  options = sized<foldkv_codec_options>();
+  options.codec = FOLDKV_CODEC_XKV;
+  options.key_rank = 3;
+  options.value_rank = 5;
+  REQUIRE(foldkv_profile_from_codec(api.model, &options, &profile, nullptr) == FOLDKV_OK);
+  CHECK(foldkv_profile_check(profile, api.model, nullptr) == FOLDKV_OK);
+  auto group = sized<foldkv_group_info>();
+  REQUIRE(foldkv_profile_get_group(profile, 0, 0, &group, nullptr) == FOLDKV_OK);
+  CHECK(group.kind == FOLDKV_GROUP_SEQUENCE);
+  CHECK(group.bytes_per_token == 2 * (3 + 5));
+  CHECK(group.bytes_per_sequence == group.layer_count * group.key_width * (3 + 5) * 4);
+  foldkv_band band{};
+  REQUIRE(foldkv_profile_get_bands(profile, 0, 0, FOLDKV_VALUES, &band, 1, nullptr) == FOLDKV_OK);
+  CHECK(band.code == FOLDKV_CODE_HALF);
+  CHECK(band.bits == 16);
+  foldkv_profile_release(profile);
+}
+
 TEST_CASE("getters refuse what is not there") {
   const Api api;
   auto group = sized<foldkv_group_info>();

@@ -227,7 +227,7 @@ FIELD(foldkv_estimate, sequence_bytes, 8, 8);
 FIELD(foldkv_estimate, shared_bytes, 16, 8);
 FIELD(foldkv_estimate, peak_bytes, 24, 8);
 
-STRUCT(foldkv_sequence_stats, 152);
+STRUCT(foldkv_sequence_stats, 160);
 FIELD(foldkv_sequence_stats, struct_size, 0, 4);
 FIELD(foldkv_sequence_stats, exact_layers, 4, 4);
 FIELD(foldkv_sequence_stats, tokens, 8, 8);
@@ -240,6 +240,7 @@ FIELD(foldkv_sequence_stats, latent_token_bytes, 56, 8);
 FIELD(foldkv_sequence_stats, full_token_bytes, 64, 8);
 FIELD(foldkv_sequence_stats, grouped_token_bytes, 72, 8);
 FIELD(foldkv_sequence_stats, ledger, 80, 72);
+FIELD(foldkv_sequence_stats, token_bytes, 152, 8);
 
 STRUCT(foldkv_rebuild_options, 32);
 FIELD(foldkv_rebuild_options, struct_size, 0, 4);
@@ -298,8 +299,20 @@ VALUE(FOLDKV_PAIRING_INTERLEAVED, 2);
 
 VALUE(FOLDKV_KEYS, 0);
 VALUE(FOLDKV_VALUES, 1);
+VALUE(FOLDKV_GROUP_LEARNED, 0);
+VALUE(FOLDKV_GROUP_ROWS, 1);
+VALUE(FOLDKV_GROUP_SEQUENCE, 2);
+VALUE(FOLDKV_GROUP_MERGED, 3);
 VALUE(FOLDKV_CODE_UNIFORM, 0);
 VALUE(FOLDKV_CODE_TRELLIS, 1);
+VALUE(FOLDKV_CODE_HALF, 2);
+VALUE(FOLDKV_CODE_ASYMMETRIC, 3);
+VALUE(FOLDKV_CODE_CHANNEL, 4);
+VALUE(FOLDKV_CODEC_INTEGER, 1);
+VALUE(FOLDKV_CODEC_KIVI, 2);
+VALUE(FOLDKV_CODEC_XKV, 3);
+VALUE(FOLDKV_CODEC_MINICACHE, 4);
+VALUE(FOLDKV_CODEC_KVSHARER, 5);
 
 VALUE(FOLDKV_MEAN_DEFAULT, 0);
 VALUE(FOLDKV_MEAN_SEQUENCE, 1);

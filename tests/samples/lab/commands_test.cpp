@@ -192,8 +192,13 @@ TEST_CASE("the same in words") {
   CHECK(generated.find("tokens are equal") != std::string::npos);
   const std::string evaluated =
       run_well(desk.with_model({"evaluate", "--profile", desk.profile(), "--text", desk.text(), "--length", "128",
-                                "--prefix", "100", "--windows", "1", "--mean", "profile"}));
-  CHECK(evaluated.find("latents alone") != std::string::npos);
+                                "--prefix", "100", "--windows", "1", "--mean", "profile", "--codec", "int8", "kivi2",
+                                "xkv4"}));
+  CHECK(evaluated.find("one compressed token") != std::string::npos);
+  CHECK(evaluated.find("\nkivi2") != std::string::npos);
+  const std::string shared = run_well(desk.with_model({"share", "--text", desk.text(), "--out", desk.profile() + ".shared",
+                                                       "--layers", "1", "--threshold", "-2", "--sequences", "2"}));
+  CHECK(shared.find("read the keys and values of layers 0 ") != std::string::npos);
 }
 
 TEST_CASE("what does not fit together is refused in words") {
