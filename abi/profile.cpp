@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "abi/guard.h"
@@ -247,6 +248,22 @@ foldkv_status foldkv_profile_get_layers(const foldkv_profile* profile, int32_t g
     FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(layers, "layers", capacity, found->layers.size()));
     std::copy(found->layers.begin(), found->layers.end(), layers);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_get_sources(const foldkv_profile* profile, int32_t* sources, int32_t capacity,
+                                         foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    const foldkv::Profile& object = *profile->object;
+    FOLDKV_RETURN_IF_ERROR(
+        foldkv::abi::check_array(sources, "sources", capacity, static_cast<size_t>(object.layer_count)));
+    if (object.sources.empty()) {
+      std::iota(sources, sources + object.layer_count, 0);
+    } else {
+      std::copy(object.sources.begin(), object.sources.end(), sources);
+    }
     return absl::OkStatus();
   });
 }

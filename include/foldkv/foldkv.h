@@ -344,6 +344,10 @@ FOLDKV_API foldkv_status foldkv_profile_get_group(const foldkv_profile* profile,
 /* layers: [layer_count of the group]. */
 FOLDKV_API foldkv_status foldkv_profile_get_layers(const foldkv_profile* profile, int32_t group, int32_t* layers,
                                                    int32_t capacity, foldkv_error* error);
+/* sources: [layer_count of the profile], of each layer the one whose keys and values it reads: its own but under
+ * FOLDKV_CODEC_KVSHARER. */
+FOLDKV_API foldkv_status foldkv_profile_get_sources(const foldkv_profile* profile, int32_t* sources, int32_t capacity,
+                                                    foldkv_error* error);
 /* side: FOLDKV_KEYS or FOLDKV_VALUES. bands: [band count of that side under the plan]. Coordinates of the basis
  * beyond the last band are not stored. */
 FOLDKV_API foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t plan, int32_t group,

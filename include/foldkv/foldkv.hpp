@@ -235,6 +235,14 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
       return Outcome::of(foldkv_profile_get_layers, get(), index, out, count);
     });
   }
+  // Of each layer the one whose keys and values it reads.
+  [[nodiscard]] Result<std::vector<int32_t>> sources() const {
+    const auto known = info();
+    if (!known) return failure(known);
+    return list<int32_t>(known->layer_count, [&](int32_t* out, int32_t count) {
+      return Outcome::of(foldkv_profile_get_sources, get(), out, count);
+    });
+  }
   [[nodiscard]] Result<std::vector<foldkv_band>> bands(int32_t index, int32_t side, int32_t plan = 0) const {
     const auto info = group(index, plan);
     if (!info) return failure(info);
@@ -252,7 +260,8 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
   }
 
  private:
-  static Outcome failure(const Result<foldkv_group_info>& info) {
+  template <class Info>
+  static Outcome failure(const Result<Info>& info) {
     return Outcome::of([&info](foldkv_error* error) {
       *error = info.error();
       return info.status();

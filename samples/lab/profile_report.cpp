@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <vector>
 
@@ -36,6 +37,11 @@ Json energy_ranges(const std::vector<double>& variances, int32_t latent_width, d
   return ranges;
 }
 
+const char* code_name(int32_t code) {
+  constexpr const char* kNames[] = {"uniform", "trellis", "half", "asymmetric", "channel"};
+  return code >= 0 && code < static_cast<int32_t>(std::size(kNames)) ? kNames[code] : "unknown";
+}
+
 absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t group, int32_t side, int32_t latent_width) {
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<foldkv_band> bands, "reading bands", profile.bands(group, side));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<double> variances, "reading variances", profile.variances(group, side));
@@ -43,7 +49,7 @@ absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t group, 
   for (const foldkv_band& band : bands) {
     band_list.push_back({{"width", band.width},
                          {"bits", static_cast<double>(band.bits) / band.step},
-                         {"code", band.code == FOLDKV_CODE_TRELLIS ? "trellis" : "uniform"}});
+                         {"code", code_name(band.code)}});
   }
   double kept = 0;
   Json ranges = energy_ranges(variances, latent_width, &kept);
@@ -105,8 +111,11 @@ std::string side_row(const std::string& start, const char* name, const Json& sid
   for (const Json& range : side["energy"]) {
     shares.push_back(absl::StrFormat("%d:%.1f", range["end"].get<int>(), 100 * range["share"].get<double>()));
   }
-  return absl::StrFormat("%-12s %-7s %6d  %-22s %6.2f  %s\n", start, name, side["latent_width"].get<int>(),
-                         band_text(side["bands"]), 100 * side["energy_kept"].get<double>(), absl::StrJoin(shares, " "));
+  // What was not calibrated knows of no energy.
+  const double kept = side["energy_kept"].get<double>();
+  return absl::StrFormat("%-12s %-7s %6d  %-22s %6s  %s\n", start, name, side["latent_width"].get<int>(),
+                         band_text(side["bands"]), kept > 0 ? absl::StrFormat("%.2f", 100 * kept) : "-",
+                         kept > 0 ? absl::StrJoin(shares, " ") : "");
 }
 
 }  // namespace
@@ -125,6 +134,7 @@ absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
     groups.push_back(std::move(report));
   }
   LAB_ASSIGN_OR_RETURN(const Json plans, report_plans(profile, info.plan_count));
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<int32_t> sources, "reading the layers' sources", profile.sources());
   return Json{{"model_name", info.model_name},
               {"made_by", info.made_by},
               {"model_fingerprint", absl::StrFormat("%016x", info.model_fingerprint)},
@@ -135,6 +145,7 @@ absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
               {"calibration_tokens", info.calibration_tokens},
               {"groups", groups},
               {"plans", plans},
+              {"sources", sources},
               {"bytes_per_token", bytes_per_token},
               {"bytes_per_sequence", bytes_per_sequence},
               {"full_bytes_per_token", full_bytes_per_token},
@@ -163,6 +174,11 @@ std::string profile_table(const nlohmann::json& report) {
   }
   table += absl::StrFormat("%-12s %-7s %6s  %-22s %6s  %s\n", "layers", "side", "width", "bands", "kept %",
                                       "% of the energy up to coordinate");
+  const std::vector<int> sources = report["sources"].get<std::vector<int>>();
+  for (size_t layer = 0; layer < sources.size(); ++layer) {
+    if (sources[layer] == static_cast<int>(layer)) continue;
+    table += absl::StrFormat("layer %d reads the keys and values of layer %d\n", layer, sources[layer]);
+  }
   for (const Json& group : report["groups"]) {
     table += side_row(layer_text(group["layers"]), "keys", group["keys"]);
     table += side_row(absl::StrCat(group["bytes_per_token"].get<int64_t>(), " B/token"), "values", group["values"]);

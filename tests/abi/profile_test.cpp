@@ -96,6 +96,15 @@ TEST_CASE("published codecs become profiles, and wrong wishes are refused by nam
   });
 
   options = sized<foldkv_codec_options>();
+  options.codec = FOLDKV_CODEC_KVSHARER;
+  const int32_t shared[kLayers] = {0, 0};
+  options.sources = shared;
+  REQUIRE(foldkv_profile_from_codec(api.model, &options, &profile, nullptr) == FOLDKV_OK);
+  int32_t read[kLayers] = {7, 7};
+  REQUIRE(foldkv_profile_get_sources(profile, read, kLayers, nullptr) == FOLDKV_OK);
+  CHECK(read[1] == 0);
+  foldkv_profile_release(profile);
+  options = sized<foldkv_codec_options>();
   options.codec = FOLDKV_CODEC_XKV;
   options.key_rank = 3;
   options.value_rank = 5;
@@ -109,6 +118,12 @@ TEST_CASE("published codecs become profiles, and wrong wishes are refused by nam
   foldkv_band band{};
   REQUIRE(foldkv_profile_get_bands(profile, 0, 0, FOLDKV_VALUES, &band, 1, nullptr) == FOLDKV_OK);
   CHECK(band.code == FOLDKV_CODE_HALF);
+  int32_t sources[kLayers] = {};
+  REQUIRE(foldkv_profile_get_sources(profile, sources, kLayers, nullptr) == FOLDKV_OK);
+  CHECK(sources[1] == 1);
+  check_refused(FOLDKV_E_ARGUMENT, "capacity", [&](foldkv_error* error) {
+    return foldkv_profile_get_sources(profile, sources, kLayers - 1, error);
+  });
   CHECK(band.bits == 16);
   foldkv_profile_release(profile);
 }

@@ -15,6 +15,7 @@
 #include "samples/lab/evaluate_command.h"
 #include "samples/lab/generate_command.h"
 #include "samples/lab/inspect_command.h"
+#include "samples/lab/share_command.h"
 #include "tests/samples/lab/stories.h"
 #include "tests/support/data.h"
 
@@ -48,6 +49,7 @@ Outcome run(std::vector<std::string> arguments) {
   add_inspect_command(program, &command);
   add_generate_command(program, &command);
   add_evaluate_command(program, &command);
+  add_share_command(program, &command);
   std::vector<const char*> pointers = {"foldkv-lab"};
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
   program.parse(static_cast<int>(pointers.size()), pointers.data());
@@ -199,6 +201,8 @@ TEST_CASE("the same in words") {
   const std::string shared = run_well(desk.with_model({"share", "--text", desk.text(), "--out", desk.profile() + ".shared",
                                                        "--layers", "1", "--threshold", "-2", "--sequences", "2"}));
   CHECK(shared.find("read the keys and values of layers 0 ") != std::string::npos);
+  CHECK(run_well({"inspect", desk.profile() + ".shared"}).find(" reads the keys and values of layer ") !=
+        std::string::npos);
 }
 
 TEST_CASE("what does not fit together is refused in words") {
