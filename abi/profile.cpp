@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 
+#include "abi/check_place.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_struct.h"
@@ -80,13 +81,8 @@ StatusOr<const Plan*> find_plan(const foldkv_profile* profile, int32_t plan) {
   return &profile->object->plans[static_cast<size_t>(plan)];
 }
 
-Status check_side(int32_t side) {
-  if (side == FOLDKV_KEYS || side == FOLDKV_VALUES) return absl::OkStatus();
-  return argument_error("side", absl::StrCat("is ", side, ", expected FOLDKV_KEYS (0) or FOLDKV_VALUES (1)"));
-}
-
 StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) {
-  FOLDKV_RETURN_IF_ERROR(check_side(side));
+  FOLDKV_RETURN_IF_ERROR(check_side(side, "side"));
   return side == FOLDKV_KEYS ? &group.keys : &group.values;
 }
 
@@ -213,7 +209,7 @@ foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t pl
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* chosen, foldkv::abi::find_plan(profile, plan));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::find_group(profile, group).status());
-    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_side(side));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_side(side, "side"));
     const foldkv::GroupPlan& sides = chosen->groups[static_cast<size_t>(group)];
     const std::vector<foldkv::Band>& found = side == FOLDKV_KEYS ? sides.keys : sides.values;
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(bands, "bands", capacity, found.size()));

@@ -514,6 +514,49 @@ FOLDKV_API foldkv_status foldkv_sequence_rebuild(const foldkv_sequence* sequence
                                                  const foldkv_rebuild_options* options,
                                                  const foldkv_tensor* output, foldkv_error* error);
 
+/* An independent sequence with the same tokens, positions, latents, means, correction and options. Either may be fed,
+ * changed and released without the other. In this version the pages are copied: the fork takes the bytes of a copy, and
+ * FOLDKV_E_BUDGET says that they do not fit; a later version may share them until one of the two writes. FOLDKV_E_STATE
+ * while the sequence is part of an open step. A calibrator that is attached stays with the original alone. */
+FOLDKV_API foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, foldkv_sequence** fork,
+                                              foldkv_error* error);
+
+typedef struct foldkv_replace_options {
+  uint32_t struct_size;
+  int32_t layer;
+  int32_t side; /* FOLDKV_KEYS or FOLDKV_VALUES */
+  int32_t reserved;
+  int64_t first_token;
+} foldkv_replace_options;
+
+/* Writes keys (after their norm, before rotation) or values of exact tokens of one layer: the inverse of
+ * foldkv_sequence_rebuild with rotated 0. rows: [tokens, kv_heads, head_size], host memory. Rows that a compressed sequence
+ * rebuilds, put into an exact fork of the same text, show what that error costs in this layer and side alone.
+ * FOLDKV_E_STATE where a token is a latent, FOLDKV_E_NUMERIC where a number is not finite in the sequence's dtype. */
+FOLDKV_API foldkv_status foldkv_sequence_replace(foldkv_sequence* sequence, const foldkv_replace_options* options,
+                                                 const foldkv_tensor* rows, foldkv_error* error);
+
+typedef struct foldkv_perturb_options {
+  uint32_t struct_size;
+  int32_t layer;
+  int32_t keys;        /* 0: values; 1: keys before rotation */
+  int32_t reserved;
+  double scale;        /* above 0: length of the noise in each channel against the length of the head's vector. RippleKV
+                          gives no number; 0.01 to 0.1 keeps to small changes */
+  uint64_t seed;
+  int64_t example;     /* 0 to 2^32 - 1: the number of the text, so that each has noise of its own */
+  int64_t first_token;
+  int64_t token_count; /* 0: from first_token on all that the options keep neither as sinks nor as recent tokens;
+                          else these tokens, whatever they are */
+} foldkv_perturb_options;
+
+/* RippleKV's perturbation of one layer: x += scale * |x| * e for the vector x of every head and token, e standard normal in
+ * each channel. e is a function of seed, example, layer, side, head, position and channel (Philox4x32-10), so that order,
+ * pieces and device do not matter. Exact tokens only (FOLDKV_E_STATE; also when there is no token to perturb);
+ * FOLDKV_E_NUMERIC when a number leaves the sequence's dtype. Fork the sequence first: there is no way back. */
+FOLDKV_API foldkv_status foldkv_sequence_perturb(foldkv_sequence* sequence, const foldkv_perturb_options* options,
+                                                 foldkv_error* error);
+
 /* ------------------------------------------------------------------------------------------ step */
 
 typedef struct foldkv_step foldkv_step;

@@ -299,6 +299,17 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
     options = detail::sized(options);
     return Outcome::of(foldkv_sequence_rebuild, get(), &options, &output);
   }
+  [[nodiscard]] Result<Sequence> fork() const {
+    return detail::make<Sequence, foldkv_sequence>(foldkv_sequence_fork, get());
+  }
+  Outcome replace(foldkv_replace_options options, const foldkv_tensor& rows) {
+    options = detail::sized(options);
+    return Outcome::of(foldkv_sequence_replace, get(), &options, &rows);
+  }
+  Outcome perturb(foldkv_perturb_options options) {
+    options = detail::sized(options);
+    return Outcome::of(foldkv_sequence_perturb, get(), &options);
+  }
 
  private:
   static const foldkv_profile* raw(const Profile* profile) { return profile == nullptr ? nullptr : profile->get(); }

@@ -234,6 +234,24 @@ FIELD(foldkv_rebuild_options, rotated, 12, 4);
 FIELD(foldkv_rebuild_options, first_token, 16, 8);
 FIELD(foldkv_rebuild_options, token_count, 24, 8);
 
+STRUCT(foldkv_replace_options, 24);
+FIELD(foldkv_replace_options, struct_size, 0, 4);
+FIELD(foldkv_replace_options, layer, 4, 4);
+FIELD(foldkv_replace_options, side, 8, 4);
+FIELD(foldkv_replace_options, reserved, 12, 4);
+FIELD(foldkv_replace_options, first_token, 16, 8);
+
+STRUCT(foldkv_perturb_options, 56);
+FIELD(foldkv_perturb_options, struct_size, 0, 4);
+FIELD(foldkv_perturb_options, layer, 4, 4);
+FIELD(foldkv_perturb_options, keys, 8, 4);
+FIELD(foldkv_perturb_options, reserved, 12, 4);
+FIELD(foldkv_perturb_options, scale, 16, 8);
+FIELD(foldkv_perturb_options, seed, 24, 8);
+FIELD(foldkv_perturb_options, example, 32, 8);
+FIELD(foldkv_perturb_options, first_token, 40, 8);
+FIELD(foldkv_perturb_options, token_count, 48, 8);
+
 STRUCT(foldkv_feed, 32);
 FIELD(foldkv_feed, struct_size, 0, 4);
 FIELD(foldkv_feed, flags, 4, 4);
