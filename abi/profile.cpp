@@ -29,24 +29,19 @@ foldkv_profile_info profile_info(const Profile& profile) {
   return info;
 }
 
-// What one token takes in a group under a plan.
-int64_t bytes_per_token(const ProfileGroup& group, const GroupPlan& plan) {
-  return latent_token_bytes(latent_layout(latent_format(group, plan)));
-}
-
 foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
-  constexpr int64_t kBytesOfHalf = 2;
   foldkv_plan_info info{};
   write_text(info.name, plan.name);
-  for (size_t index = 0; index < profile.groups.size(); ++index) {
-    info.bytes_per_token += bytes_per_token(profile.groups[index], plan.groups[index]);
-    info.full_bytes_per_token += 2 * kBytesOfHalf * profile.groups[index].stacked_width();
-  }
+  info.bytes_per_token = bytes_per_token(profile, plan);
+  info.full_bytes_per_token = full_bytes_per_token(profile);
   info.expected_cost = expected_cost(profile, plan);
   return info;
 }
 
-foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, const GroupPlan& plan) {
+foldkv_group_info group_info(const Profile& profile, const Plan& chosen, size_t index) {
+  const ProfileGroup& group = profile.groups[index];
+  const GroupPlan& plan = chosen.groups[index];
+  const auto [key_cost, value_cost] = expected_costs(profile, chosen)[index];
   foldkv_group_info info{};
   info.layer_count = static_cast<int32_t>(group.layers.size());
   info.key_width = static_cast<int32_t>(group.key_width);
@@ -57,9 +52,11 @@ foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, 
   info.scale_group = group.scale_group;
   info.rotated = group.rotated ? 1 : 0;
   info.correction_rank = group.correction.rank;
-  info.bytes_per_token = bytes_per_token(group, plan);
+  info.bytes_per_token = latent_token_bytes(latent_layout(latent_format(group, plan)));
   // Means of keys and values and the correction basis, in 16-bit numbers.
   info.bytes_per_sequence = group.stacked_width() * 2 * ((profile.centred ? 2 : 0) + group.correction.rank);
+  info.expected_key_cost = key_cost;
+  info.expected_value_cost = value_cost;
   return info;
 }
 
@@ -86,7 +83,14 @@ StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) 
   return side == FOLDKV_KEYS ? &group.keys : &group.values;
 }
 
-StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, int32_t count) {
+// [group_count][2], keys then values.
+SideNumbers read_side_numbers(const double* source, size_t group_count) {
+  SideNumbers numbers(source == nullptr ? 0 : group_count);
+  for (size_t group = 0; group < numbers.size(); ++group) numbers[group] = {source[2 * group], source[2 * group + 1]};
+  return numbers;
+}
+
+StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, int32_t count, size_t group_count) {
   if (count < 1 || count > kMaxPlans) {
     return argument_error("plan_count", absl::StrCat("is ", count, ", expected 1 to ", kMaxPlans));
   }
@@ -95,7 +99,8 @@ StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, i
   for (size_t index = 0; index < options.size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(require(options[index].name, absl::StrCat("plans[", index, "].name")));
     wishes.push_back({options[index].name, options[index].bytes_per_token, options[index].ratio,
-                      options[index].value_weight == 0.0 ? 1.0 : options[index].value_weight});
+                      options[index].value_weight == 0.0 ? 1.0 : options[index].value_weight,
+                      read_side_numbers(options[index].group_weights, group_count)});
   }
   return wishes;
 }
@@ -165,9 +170,28 @@ foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_pl
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(planned, "planned"));
-    FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes, foldkv::abi::read_wishes(plans, plan_count));
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes,
+                            foldkv::abi::read_wishes(plans, plan_count, profile->object->groups.size()));
     FOLDKV_ASSIGN_OR_RETURN(foldkv::Profile made, foldkv::plan_bits(*profile->object, wishes));
     *planned = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_group_weights(const foldkv_profile* profile, int32_t plan, const double* measured,
+                                           double* weights, int32_t capacity, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* found, foldkv::abi::find_plan(profile, plan));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(measured, "measured"));
+    const size_t group_count = profile->object->groups.size();
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(weights, "weights", capacity, 2 * group_count));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::SideNumbers result,
+                            foldkv::group_weights(foldkv::abi::read_side_numbers(measured, group_count),
+                                                  foldkv::expected_costs(*profile->object, *found)));
+    for (const auto& [keys, values] : result) {
+      *weights++ = keys;
+      *weights++ = values;
+    }
     return absl::OkStatus();
   });
 }
@@ -186,10 +210,9 @@ foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t pl
                                        foldkv_group_info* info, foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* chosen, foldkv::abi::find_plan(profile, plan));
-    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::find_group(profile, group).status());
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
-    foldkv::abi::write_struct(
-        foldkv::abi::group_info(*profile->object, *found, chosen->groups[static_cast<size_t>(group)]), info);
+    foldkv::abi::write_struct(foldkv::abi::group_info(*profile->object, *chosen, static_cast<size_t>(group)), info);
     return absl::OkStatus();
   });
 }
