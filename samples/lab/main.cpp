@@ -9,6 +9,8 @@
 #include "samples/lab/evaluate_command.h"
 #include "samples/lab/generate_command.h"
 #include "samples/lab/inspect_command.h"
+#include "samples/lab/plan_command.h"
+#include "samples/lab/sensitivity_command.h"
 
 int main(int argc, char** argv) {
   CLI::App program("Runs a language model with a compressed KV cache, next to the same model with a full one.",
@@ -20,6 +22,8 @@ int main(int argc, char** argv) {
   foldkv_lab::add_inspect_command(program, &command);
   foldkv_lab::add_generate_command(program, &command);
   foldkv_lab::add_evaluate_command(program, &command);
+  foldkv_lab::add_sensitivity_command(program, &command);
+  foldkv_lab::add_plan_command(program, &command);
   CLI11_PARSE(program, argc, argv);
   try {
     const absl::Status status = command();
