@@ -21,14 +21,16 @@ Status check_count(int64_t count, int64_t least, absl::string_view argument) {
 // 0: no such wish.
 Status check_number(double number, double least, absl::string_view argument) {
   if (number == 0.0 || (number >= least && std::isfinite(number))) return absl::OkStatus();
-  return argument_error(argument, absl::StrCat("is ", number, ", expected ", least == 0.0 ? "" : "0 or ", least, " or more"));
+  const char* none = least == 0.0 ? "" : "0 or ";
+  return argument_error(argument, absl::StrCat("is ", number, ", expected ", none, least, " or more"));
 }
 
 Status check_wish(const foldkv_plan_wish& wish) {
   if (wish.reserved != 0) return argument_error("wish.reserved", "is not zero");
   constexpr auto kLargest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (wish.budget_bytes > kLargest) {
-    return argument_error("wish.budget_bytes", absl::StrCat("is ", wish.budget_bytes, ", expected ", kLargest, " at most"));
+    return argument_error("wish.budget_bytes",
+                          absl::StrCat("is ", wish.budget_bytes, ", expected ", kLargest, " at most"));
   }
   FOLDKV_RETURN_IF_ERROR(check_count(wish.tokens, wish.budget_bytes > 0 ? 1 : 0, "wish.tokens"));
   FOLDKV_RETURN_IF_ERROR(check_count(wish.sequences, 0, "wish.sequences"));
@@ -55,7 +57,8 @@ StatusOr<PlanChoice> choose(const foldkv_runtime* runtime, const foldkv_model* m
   FOLDKV_RETURN_IF_ERROR(check_wish(wish));
   CacheWish question;
   FOLDKV_ASSIGN_OR_RETURN(question.life.policy, read_policy(wish, profile));
-  FOLDKV_ASSIGN_OR_RETURN(question.life.rules, read_step_options(wish.step_options, "wish.step_options", *model->object));
+  FOLDKV_ASSIGN_OR_RETURN(question.life.rules,
+                          read_step_options(wish.step_options, "wish.step_options", *model->object));
   question.life.prompt_tokens = wish.tokens;
   question.life.generated_tokens = wish.generated_tokens;
   question.sequences = wish.sequences == 0 ? 1 : wish.sequences;

@@ -30,7 +30,8 @@ Status add(Sensitivity& sensitivity, int32_t layer, int32_t side, const foldkv_t
   FOLDKV_RETURN_IF_ERROR(require(reference, "reference"));
   FOLDKV_RETURN_IF_ERROR(require(perturbed, "perturbed"));
   const int64_t vocabulary = reference->rank == 2 ? std::max<int64_t>(reference->shape[1], 1) : 1;
-  FOLDKV_ASSIGN_OR_RETURN(const TensorView intact, read_tensor(*reference, {"reference", {kAnySize, vocabulary}, true}));
+  FOLDKV_ASSIGN_OR_RETURN(const TensorView intact,
+                          read_tensor(*reference, {"reference", {kAnySize, vocabulary}, true}));
   FOLDKV_ASSIGN_OR_RETURN(const TensorView moved,
                           read_tensor(*perturbed, {"perturbed", {intact.row_count, vocabulary}, true}));
   return sensitivity.add(layer, static_cast<backend::Side>(side), intact, moved);

@@ -14,7 +14,8 @@ namespace {
 
 Status check_first_token(int64_t first_token, int64_t tokens) {
   if (first_token >= 0 && first_token < tokens) return absl::OkStatus();
-  return argument_error("options.first_token", absl::StrCat("is ", first_token, ", the sequence has ", tokens, " tokens"));
+  return argument_error("options.first_token",
+                        absl::StrCat("is ", first_token, ", the sequence has ", tokens, " tokens"));
 }
 
 Status replace(Sequence& sequence, const foldkv_replace_options* source, const foldkv_tensor* rows) {
@@ -50,9 +51,10 @@ Status set_range(const Sequence& sequence, const foldkv_perturb_options& options
   question.first_token = std::max(options.first_token, policy.sink_tokens);
   question.token_count = tokens - policy.recent_tokens - question.first_token;
   if (question.token_count > 0) return absl::OkStatus();
-  return with_argument(state_error(absl::StrCat("of ", tokens, " tokens from ", options.first_token, " on all are sinks (",
-                                                policy.sink_tokens, ") or recent (", policy.recent_tokens, ")")),
-                       "options.token_count");
+  const Status nothing =
+      state_error(absl::StrCat("of ", tokens, " tokens all from ", options.first_token, " on are sinks (",
+                               policy.sink_tokens, ") or recent (", policy.recent_tokens, ")"));
+  return with_argument(nothing, "options.token_count");
 }
 
 Status perturb(Sequence& sequence, const foldkv_perturb_options* source) {

@@ -432,10 +432,10 @@ typedef struct foldkv_plan_options {
 FOLDKV_API foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_plan_options* plans,
                                              int32_t plan_count, foldkv_profile** planned, foldkv_error* error);
 
-/* Weights for foldkv_plan_options out of a measurement under one of the profile's plans: measured / expected cost of each
- * group and side, scaled to a mean of 1.
- *   measured  [group_count][2], keys then values: the divergence when this side of this group alone is what the plan makes
- *             of it (foldkv_sequence_replace with what a sequence under the plan rebuilds). Finite and above 0
+/* Weights for foldkv_plan_options out of a measurement under one of the profile's plans: measured / expected cost of
+ * each group and side, scaled to a mean of 1.
+ *   measured  [group_count][2], keys then values: the divergence when this side of this group alone is what the plan
+ *             makes of it (foldkv_sequence_replace with what a sequence under the plan rebuilds). Finite and above 0
  *   weights   [group_count][2], written; capacity counts numbers */
 FOLDKV_API foldkv_status foldkv_profile_group_weights(const foldkv_profile* profile, int32_t plan,
                                                       const double* measured, double* weights, int32_t capacity,
@@ -443,8 +443,8 @@ FOLDKV_API foldkv_status foldkv_profile_group_weights(const foldkv_profile* prof
 
 /* ----------------------------------------------------------------------------------- sensitivity */
 
-/* How much predictions move when keys or values of single layers are perturbed (RippleKV). For every text: feed a prefix to
- * an exact sequence; fork it, feed the rest and keep the logits; for every layer fork it, perturb the layer
+/* How much predictions move when keys or values of single layers are perturbed (RippleKV). For every text: feed a
+ * prefix to an exact sequence; fork it, feed the rest and keep the logits; for every layer fork it, perturb the layer
  * (foldkv_sequence_perturb), feed the rest, and add both logits here. */
 typedef struct foldkv_sensitivity foldkv_sensitivity;
 
@@ -452,9 +452,9 @@ FOLDKV_API foldkv_status foldkv_sensitivity_create(const foldkv_model* model, fo
                                                    foldkv_error* error);
 FOLDKV_API void foldkv_sensitivity_release(foldkv_sensitivity* sensitivity);
 
-/* One example of one layer and side. reference and perturbed: logits [rows, vocabulary] of the same tokens, FOLDKV_F32, host
- * memory. Adds the mean over rows of KL(reference || perturbed), in nats and double precision. Minus infinity is a token
- * that is ruled out; FOLDKV_E_NUMERIC for NaN, plus infinity, and a token that only perturbed rules out. */
+/* One example of one layer and side. reference and perturbed: logits [rows, vocabulary] of the same tokens, FOLDKV_F32,
+ * host memory. Adds the mean over rows of KL(reference || perturbed), in nats and double precision. Minus infinity is a
+ * token that is ruled out; FOLDKV_E_NUMERIC for NaN, plus infinity, and a token that only perturbed rules out. */
 FOLDKV_API foldkv_status foldkv_sensitivity_add(foldkv_sensitivity* sensitivity, int32_t layer, int32_t side,
                                                 const foldkv_tensor* reference, const foldkv_tensor* perturbed,
                                                 foldkv_error* error);
@@ -482,8 +482,9 @@ typedef struct foldkv_sensitivity_source {
   char text[64]; /* names what was read; terminated */
 } foldkv_sensitivity_source;
 
-/* The profile with these figures in place of any that it had. Its fingerprint stays, since no code changes: caches made with
- * the one are understood by the other. FOLDKV_E_MISMATCH for another model, FOLDKV_E_STATE when nothing was added. */
+/* The profile with these figures in place of any that it had. Its fingerprint stays, since no code changes: caches made
+ * with the one are understood by the other. FOLDKV_E_MISMATCH for another model, FOLDKV_E_STATE when nothing was
+ * added. */
 FOLDKV_API foldkv_status foldkv_profile_with_sensitivity(const foldkv_profile* profile,
                                                          const foldkv_sensitivity* sensitivity,
                                                          const foldkv_sensitivity_source* source,
@@ -572,9 +573,9 @@ typedef struct foldkv_plan_choice {
   char explanation[512];   /* what was asked, what was chosen and why, what every plan would take */
 } foldkv_plan_choice;
 
-/* Chooses among the profile's plans: the one with the least expected cost that fulfils every wish, or with highest_cost the
- * smallest that does. When the budget holds none that fulfils the others, the smallest of these and the share of the
- * prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
+/* Chooses among the profile's plans: the one with the least expected cost that fulfils every wish, or with highest_cost
+ * the smallest that does. When the budget holds none that fulfils the others, the smallest of these and the share of
+ * the prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
  * FOLDKV_E_ARGUMENT when no plan fulfils the other wishes, naming the one that cannot be had and by how much;
  * FOLDKV_E_BUDGET when not even one token fits. */
 FOLDKV_API foldkv_status foldkv_profile_choose_plan(const foldkv_runtime* runtime, const foldkv_model* model,
@@ -636,8 +637,8 @@ typedef struct foldkv_replace_options {
 } foldkv_replace_options;
 
 /* Writes keys (after their norm, before rotation) or values of exact tokens of one layer: the inverse of
- * foldkv_sequence_rebuild with rotated 0. rows: [tokens, kv_heads, head_size], host memory. Rows that a compressed sequence
- * rebuilds, put into an exact fork of the same text, show what that error costs in this layer and side alone.
+ * foldkv_sequence_rebuild with rotated 0. rows: [tokens, kv_heads, head_size], host memory. Rows that a compressed
+ * sequence rebuilds, put into an exact fork of the same text, show what that error costs in this layer and side alone.
  * FOLDKV_E_STATE where a token is a latent, FOLDKV_E_NUMERIC where a number is not finite in the sequence's dtype. */
 FOLDKV_API foldkv_status foldkv_sequence_replace(foldkv_sequence* sequence, const foldkv_replace_options* options,
                                                  const foldkv_tensor* rows, foldkv_error* error);
@@ -656,10 +657,11 @@ typedef struct foldkv_perturb_options {
                           else these tokens, whatever they are */
 } foldkv_perturb_options;
 
-/* RippleKV's perturbation of one layer: x += scale * |x| * e for the vector x of every head and token, e standard normal in
- * each channel. e is a function of seed, example, layer, side, head, position and channel (Philox4x32-10), so that order,
- * pieces and device do not matter. Exact tokens only (FOLDKV_E_STATE; also when there is no token to perturb);
- * FOLDKV_E_NUMERIC when a number leaves the sequence's dtype. Fork the sequence first: there is no way back. */
+/* RippleKV's perturbation of one layer: x += scale * |x| * e for the vector x of every head and token, e standard
+ * normal in each channel. e is a function of seed, example, layer, side, head, position and channel (Philox4x32-10), so
+ * that order, pieces and device do not matter. Exact tokens only (FOLDKV_E_STATE; also when there is no token to
+ * perturb); FOLDKV_E_NUMERIC when a number leaves the sequence's dtype. Fork the sequence first: there is no way
+ * back. */
 FOLDKV_API foldkv_status foldkv_sequence_perturb(foldkv_sequence* sequence, const foldkv_perturb_options* options,
                                                  foldkv_error* error);
 

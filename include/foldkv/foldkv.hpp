@@ -382,7 +382,8 @@ class Sensitivity : public Owner<foldkv_sensitivity, foldkv_sensitivity_release>
   }
 };
 
-inline Result<Profile> Profile::with_sensitivity(const Sensitivity& sensitivity, foldkv_sensitivity_source source) const {
+inline Result<Profile> Profile::with_sensitivity(const Sensitivity& sensitivity,
+                                                 foldkv_sensitivity_source source) const {
   source = detail::sized(source);
   return detail::make<Profile, foldkv_profile>(foldkv_profile_with_sensitivity, get(), sensitivity.get(), &source);
 }

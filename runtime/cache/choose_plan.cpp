@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -123,11 +125,11 @@ class Choosing {
     const double best = figure(nearest);
     if (at_least ? best < wanted : best > wanted) {
       const double factor = at_least ? wanted / best : best / wanted;
-      const char* bound = at_least ? " or more" : " at most";
-      return argument_error(absl::StrCat("wish.", name),
-                            absl::StrFormat("wants %.6g%s; of the plans%s %s is nearest with %.6g: off by a factor of %.3g",
-                                            wanted, bound, applied_.empty() ? "" : " that fulfil " + applied_,
-                                            name_of_plan(nearest), best, factor));
+      const std::string which = applied_.empty() ? "" : " that fulfil " + applied_;
+      return argument_error(
+          absl::StrCat("wish.", name),
+          absl::StrFormat("wants %.6g %s; of the plans%s %s is nearest with %.6g: off by a factor of %.3g", wanted,
+                          at_least ? "or more" : "at most", which, name_of_plan(nearest), best, factor));
     }
     for (Candidate& candidate : candidates_) {
       const bool falls_short = at_least ? figure(candidate) < wanted : figure(candidate) > wanted;
@@ -178,7 +180,9 @@ class Choosing {
     parts.push_back(absl::StrFormat("%d sequence%s of %d + %d tokens", wish_.sequences, wish_.sequences == 1 ? "" : "s",
                                     wish_.life.prompt_tokens, wish_.life.generated_tokens));
     if (wish_.budget_bytes > 0) parts.push_back("in " + byte_text(wish_.budget_bytes));
-    if (wish_.bytes_per_token > 0.0) parts.push_back(absl::StrFormat("%.6g bytes per token at most", wish_.bytes_per_token));
+    if (wish_.bytes_per_token > 0.0) {
+      parts.push_back(absl::StrFormat("%.6g bytes per token at most", wish_.bytes_per_token));
+    }
     if (wish_.ratio > 0.0) parts.push_back(absl::StrFormat("ratio %.6g or more", wish_.ratio));
     if (wish_.highest_cost > 0.0) parts.push_back(absl::StrFormat("cost %.3g at most", wish_.highest_cost));
     return absl::StrJoin(parts, ", ");
@@ -189,7 +193,8 @@ class Choosing {
                                        name_of_plan(candidates_[static_cast<size_t>(choice.plan)]), reason,
                                        byte_text(choice.bytes.total));
     if (choice.tokens_kept < wish_.life.prompt_tokens) {
-      absl::StrAppendFormat(&text, " with %d tokens of each prompt, %.1f%%", choice.tokens_kept, 100.0 * choice.keep_ratio);
+      absl::StrAppendFormat(&text, " with %d tokens of each prompt, %.1f%%", choice.tokens_kept,
+                            100.0 * choice.keep_ratio);
     }
     text += ". Plans with whole prompts:";
     for (const Candidate& candidate : candidates_) {

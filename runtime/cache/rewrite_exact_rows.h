@@ -22,9 +22,9 @@ struct ExactRows {
 // Fills rows [first, first + rows.row_count) of those that are written, f32 in host memory; first counts from 0.
 using FillRows = absl::FunctionRef<Status(int64_t first, const MutableTensorView& rows)>;
 
-// Writes new numbers piece by piece, twice over: at first only to see that all of them are finite in the cache's format,
-// so that on failure (numeric) nothing has changed. fill gives the same both times; what it reads of the rows to be
-// written it sees unchanged.
+// Writes new numbers piece by piece, twice over: at first only to see that all of them are finite in the cache's
+// format, so that on failure (numeric) nothing has changed. fill gives the same both times; what it reads of the rows
+// to be written it sees unchanged.
 [[nodiscard]] Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows fill);
 
 }  // namespace foldkv

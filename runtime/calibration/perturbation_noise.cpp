@@ -33,10 +33,11 @@ void add_perturbation(std::span<float> head, double scale, const NoiseKey& key) 
   for (const float number : head) squares += double{number} * double{number};
   const double size = scale * std::sqrt(squares);
   const auto layer_and_side = static_cast<uint32_t>(key.layer) | static_cast<uint32_t>(key.side) << 31;
+  const uint32_t first_block = static_cast<uint32_t>(key.head) * kBlocksOfHead;
   for (size_t first = 0; first < head.size(); first += kNumbersAtOnce) {
-    const uint32_t block = static_cast<uint32_t>(key.head) * kBlocksOfHead + static_cast<uint32_t>(first / kNumbersAtOnce);
+    const auto block = static_cast<uint32_t>(first / kNumbersAtOnce);
     const std::array<double, 4> noise = normal_numbers(
-        philox({block, static_cast<uint32_t>(key.position), layer_and_side, key.example}, key.seed));
+        philox({first_block + block, static_cast<uint32_t>(key.position), layer_and_side, key.example}, key.seed));
     const size_t count = std::min(kNumbersAtOnce, head.size() - first);
     for (size_t i = 0; i < count; ++i) {
       head[first + i] = static_cast<float>(double{head[first + i]} + size * noise[i]);

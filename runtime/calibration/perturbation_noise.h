@@ -16,8 +16,8 @@ struct NoiseKey {
   int32_t position = 0;
 };
 
-// Four standard normal numbers of 128 random bits: Box and Muller's transform of two pairs of 32-bit numbers, each taken
-// as the middle of its interval. No number is farther out than 6.8.
+// Four standard normal numbers of 128 random bits: Box and Muller's transform of two pairs of 32-bit numbers, each
+// taken as the middle of its interval. No number is farther out than 6.8.
 [[nodiscard]] std::array<double, 4> normal_numbers(const std::array<uint32_t, 4>& bits);
 
 // RippleKV's perturbation (methods.md section 2): x += scale * |x| * e, e standard normal with the channel as a further

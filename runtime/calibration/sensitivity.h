@@ -12,13 +12,14 @@
 
 namespace foldkv {
 
-// Sums of what perturbing single layers did to predictions (RippleKV, methods.md section 2). Sums are in double precision.
+// Sums of what perturbing single layers did to predictions (RippleKV, methods.md section 2). Sums are in double
+// precision.
 class Sensitivity {
  public:
   explicit Sensitivity(std::shared_ptr<const Model> model);
 
-  // One example: logits [rows][vocabulary] in f32, rows 1 or more. Numeric error of divergence_of_logits, which names the
-  // row; nothing is added then.
+  // One example: logits [rows][vocabulary] in f32, rows 1 or more. Numeric error of divergence_of_logits, which names
+  // the row; nothing is added then.
   [[nodiscard]] Status add(int64_t layer, backend::Side side, const TensorView& reference, const TensorView& perturbed);
   // Mismatch error when other is of another model.
   [[nodiscard]] Status merge(const Sensitivity& other);
@@ -44,8 +45,8 @@ struct SensitivitySource {
   std::string text;
 };
 
-// The profile with these figures in place of any that it had. Mismatch error for another model, state error when nothing
-// was measured.
+// The profile with these figures in place of any that it had. Mismatch error for another model, state error when
+// nothing was measured.
 [[nodiscard]] StatusOr<Profile> with_sensitivity(const Profile& profile, const Sensitivity& sensitivity,
                                                  const SensitivitySource& source);
 

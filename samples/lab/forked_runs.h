@@ -14,8 +14,8 @@
 
 namespace foldkv_lab {
 
-// One text whose prefix is fed once, to an exact sequence in f32. The rest is then fed to forks of it: as it is, and after
-// something was changed in the cache.
+// One text whose prefix is fed once, to an exact sequence in f32. The rest is then fed to forks of it: as it is, and
+// after something was changed in the cache.
 class ForkedRuns {
  public:
   // tokens[0, prefix) are fed now, and the rest once to an untouched fork. host and tokens must outlive this object.

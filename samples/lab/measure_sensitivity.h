@@ -24,14 +24,15 @@ struct SensitivityOptions {
 
 struct SensitivityMeasurement {
   foldkv::Sensitivity layers;
-  std::vector<double> groups;  // [group][keys, values]: KL when that alone is what the plan rebuilds; mean of the texts'
+  // [group][keys, values]: KL when that alone is what the plan rebuilds; mean of the texts'. Empty without a plan.
+  std::vector<double> groups;
 };
 
 // How many runs of a text's rest one text takes, the untouched one not counted.
 [[nodiscard]] absl::StatusOr<int64_t> runs_of_text(const FoldkvHost& host, const SensitivityOptions& options);
 
-// RippleKV's profiling of every layer and, with a plan, what each layer group and side under it costs alone. Every text's
-// prefix runs once. progress is told the runs done.
+// RippleKV's profiling of every layer and, with a plan, what each layer group and side under it costs alone. Every
+// text's prefix runs once. progress is told the runs done.
 [[nodiscard]] absl::StatusOr<SensitivityMeasurement> measure_sensitivity(FoldkvHost& host,
                                                                          const std::vector<TextSample>& texts,
                                                                          const SensitivityOptions& options,

@@ -37,9 +37,10 @@ absl::StatusOr<Json> report_plans(const Arguments& arguments, FoldkvHost& host, 
         const foldkv_estimate estimate, "estimating",
         foldkv::Sequence::estimate(host.runtime(), host.foldkv_model(), &profile, arguments.wish.tokens,
                                    arguments.wish.generated_tokens, options, *arguments.wish.step_options));
+    const double ratio = static_cast<double>(plan.full_bytes_per_token) / static_cast<double>(plan.bytes_per_token);
     plans.push_back({{"name", plan.name},
                      {"bytes_per_token", plan.bytes_per_token},
-                     {"ratio", static_cast<double>(plan.full_bytes_per_token) / static_cast<double>(plan.bytes_per_token)},
+                     {"ratio", ratio},
                      {"expected_cost", plan.expected_cost},
                      {"sequence_bytes", estimate.sequence_bytes},
                      {"peak_bytes", estimate.peak_bytes}});
@@ -68,7 +69,8 @@ std::string plans_table(const Json& report) {
     table += absl::StrFormat("%s %-12s %11d %8.2f %11.4g %13s %13s\n", chosen ? "*" : " ",
                              plan["name"].get<std::string>(), plan["bytes_per_token"].get<int64_t>(),
                              plan["ratio"].get<double>(), plan["expected_cost"].get<double>(),
-                             byte_text(plan["sequence_bytes"].get<double>()), byte_text(plan["peak_bytes"].get<double>()));
+                             byte_text(plan["sequence_bytes"].get<double>()),
+                             byte_text(plan["peak_bytes"].get<double>()));
   }
   return table;
 }
@@ -104,7 +106,7 @@ absl::Status run(const Arguments& arguments) {
 
 void add_plan_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand("plan", "choose one of a profile's bit plans from what caches may take or cost");
+  CLI::App* app = program.add_subcommand("plan", "choose a bit plan of a profile by what caches may take or cost");
   arguments->model.add_to(*app);
   arguments->runtime.add_to(*app);
   arguments->sequence.add_to(*app);

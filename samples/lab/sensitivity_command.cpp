@@ -141,8 +141,8 @@ void add_sensitivity_command(CLI::App& program, Command* command) {
   app->add_option("--groups", measurement.groups_plan,
                   "a plan of the profile: measure what each layer group and side costs under it");
   app->add_option("--plan", arguments->ratios,
-                  "with --groups: new plans in place of the profile's, by what was measured; so many times less than 16 "
-                  "bit, named as calibrate names them. Coordinates are those that the profile's widest plan kept")
+                  "with --groups: new plans in place of the profile's, by what was measured; so many times less than "
+                  "16 bit, named as calibrate names them. Coordinates are those that the profile's widest plan kept")
       ->check(CLI::PositiveNumber);
   app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }

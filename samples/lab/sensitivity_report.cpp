@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "samples/lab/foldkv_error.h"
+#include "samples/lab/profile_report.h"
 #include "samples/lab/status_macros.h"
 
 namespace foldkv_lab {
@@ -62,7 +63,8 @@ std::string sensitivity_table(const Json& report) {
   for (const Json& layer : report["layers"]) {
     if (!layer["values"].is_null()) largest = std::max(largest, layer["values"]["kl"].get<double>());
   }
-  std::string table = absl::StrFormat("%5s %12s %12s  %s\n", "layer", "keys, KL", "values, KL", "values against the largest");
+  std::string table =
+      absl::StrFormat("%5s %12s %12s  %s\n", "layer", "keys, KL", "values, KL", "values against the largest");
   for (const Json& layer : report["layers"]) {
     table += absl::StrFormat("%5d %s %s", layer["layer"].get<int>(), kl_text(layer["keys"]), kl_text(layer["values"]));
     if (!layer["values"].is_null() && largest > 0) {
@@ -79,9 +81,8 @@ std::string groups_table(const Json& report) {
   for (const Json& group : report) {
     for (const char* side : {"keys", "values"}) {
       const Json& figures = group[side];
-      table += absl::StrFormat("%-7s %-7s %12.4g %14.4g %10.3f\n",
-                               absl::StrFormat("%d-%d", group["layers"].front().get<int>(), group["layers"].back().get<int>()),
-                               side, figures["measured"].get<double>(), figures["expected"].get<double>(),
+      table += absl::StrFormat("%-7s %-7s %12.4g %14.4g %10.3f\n", layer_text(group["layers"]), side,
+                               figures["measured"].get<double>(), figures["expected"].get<double>(),
                                figures["weight"].get<double>());
     }
   }

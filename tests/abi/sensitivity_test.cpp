@@ -35,7 +35,8 @@ TEST_CASE("examples are added, merged and read") {
   const Sums sums(api.model);
   const Sums more(api.model);
   for (const Sums* each : {&sums, &more}) {
-    REQUIRE(foldkv_sensitivity_add(each->object, 1, FOLDKV_VALUES, &logits.intact, &logits.moved, nullptr) == FOLDKV_OK);
+    REQUIRE(foldkv_sensitivity_add(each->object, 1, FOLDKV_VALUES, &logits.intact, &logits.moved, nullptr) ==
+            FOLDKV_OK);
   }
   REQUIRE(foldkv_sensitivity_merge(sums.object, more.object, nullptr) == FOLDKV_OK);
   const foldkv_layer_sensitivity figures = sums.of(1, FOLDKV_VALUES);

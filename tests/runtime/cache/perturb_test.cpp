@@ -25,7 +25,7 @@ std::shared_ptr<Sequence> fed(const std::shared_ptr<Runtime>& runtime, const Toy
 }
 
 PerturbQuestion question_of(Side side, int64_t first, int64_t count) {
-  return {.layer = 1, .side = side, .scale = 0.05, .seed = 11, .example = 3, .first_token = first, .token_count = count};
+  return {1, side, 0.05, 11, 3, first, count};
 }
 
 // The definition, head by head, on what the sequence held.

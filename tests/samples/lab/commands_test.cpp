@@ -206,6 +206,9 @@ TEST_CASE("sensitivities are measured, stored, and followed by new plans") {
   const Json inspected = Json::parse(run_well({"inspect", result, "--json"}));
   REQUIRE(inspected["plans"].size() == 2);
   CHECK(inspected["plans"][1]["name"] == "16x");
+  CHECK(inspected["sensitivity"]["layers"] == measured["layers"]);
+  CHECK(run_well({"inspect", result}).find("values, KL") != std::string::npos);
+  CHECK(run_well({"inspect", desk.profile()}).find("values, KL") == std::string::npos);
   const auto refused = [&](const std::vector<std::string>& more) {
     std::vector<std::string> changed =
         desk.with_model({"sensitivity", "--profile", desk.profile(), "--text", desk.text(), "--out", result});
