@@ -22,7 +22,8 @@ struct NoiseKey {
 
 // RippleKV's perturbation (methods.md section 2): x += scale * |x| * e, e standard normal with the channel as a further
 // key: channel c is number c % 4 of Philox4x32-10 with the key `seed` and the counter
-// {head * 128 + c / 4, position, layer + side * 2^31, example}. |x| is the Euclidean norm over the head's channels.
+// {head * 128 + c / 4, position, layer + side * 2^31, example}. |x| is the Euclidean norm over the head's channels. The
+// same everywhere up to the last bits of the platform's log, sine and cosine.
 void add_perturbation(std::span<float> head, double scale, const NoiseKey& key);
 
 }  // namespace foldkv
