@@ -7,6 +7,7 @@
 #include "runtime/cache/sequence.h"
 #include "runtime/cache/step.h"
 #include "runtime/calibration/calibrator.h"
+#include "runtime/calibration/sensitivity.h"
 
 // What the opaque handles hold: one reference each, so that handles may be released in any order.
 struct foldkv_runtime {
@@ -20,6 +21,9 @@ struct foldkv_profile {
 };
 struct foldkv_calibrator {
   std::shared_ptr<foldkv::Calibrator> object;
+};
+struct foldkv_sensitivity {
+  std::shared_ptr<foldkv::Sensitivity> object;
 };
 struct foldkv_sequence {
   std::shared_ptr<foldkv::Sequence> object;

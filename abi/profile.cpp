@@ -2,6 +2,7 @@
 #include <numeric>
 #include <string>
 
+#include "abi/check_place.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_struct.h"
@@ -30,19 +31,11 @@ foldkv_profile_info profile_info(const Profile& profile) {
   return info;
 }
 
-// What one token takes in a group under a plan.
-int64_t bytes_per_token(const ProfileGroup& group, const GroupPlan& plan) {
-  return latent_token_bytes(latent_layout(latent_format(group, plan)));
-}
-
 foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
-  constexpr int64_t kBytesOfHalf = 2;
   foldkv_plan_info info{};
   write_text(info.name, plan.name);
-  for (size_t index = 0; index < profile.groups.size(); ++index) {
-    info.bytes_per_token += bytes_per_token(profile.groups[index], plan.groups[index]);
-    info.full_bytes_per_token += 2 * kBytesOfHalf * profile.groups[index].stacked_width();
-  }
+  info.bytes_per_token = bytes_per_token(profile, plan);
+  info.full_bytes_per_token = full_bytes_per_token(profile);
   info.expected_cost = expected_cost(profile, plan);
   return info;
 }
@@ -54,7 +47,10 @@ int64_t numbers_of_own_bases(const ProfileGroup& group, const GroupPlan& plan) {
   return (group.keys.latent_width + group.values.latent_width) * (has_projections ? 2 : 1);
 }
 
-foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, const GroupPlan& plan) {
+foldkv_group_info group_info(const Profile& profile, const Plan& chosen, size_t index) {
+  const ProfileGroup& group = profile.groups[index];
+  const GroupPlan& plan = chosen.groups[index];
+  const auto [key_cost, value_cost] = expected_costs(profile, chosen)[index];
   foldkv_group_info info{};
   info.layer_count = static_cast<int32_t>(group.layers.size());
   info.key_width = static_cast<int32_t>(group.key_width);
@@ -65,11 +61,13 @@ foldkv_group_info group_info(const Profile& profile, const ProfileGroup& group, 
   info.scale_group = group.scale_group;
   info.rotated = group.rotated ? 1 : 0;
   info.correction_rank = group.correction.rank;
-  info.bytes_per_token = bytes_per_token(group, plan);
+  info.bytes_per_token = latent_token_bytes(latent_layout(latent_format(group, plan)));
   // Means of keys and values and the correction basis, in 16-bit numbers.
   info.bytes_per_sequence = group.stacked_width() * 2 * ((profile.centred ? 2 : 0) + group.correction.rank);
   info.bytes_per_sequence += group.stacked_width() * numbers_of_own_bases(group, plan) * 4;
   info.kind = static_cast<int32_t>(group.kind);
+  info.expected_key_cost = key_cost;
+  info.expected_value_cost = value_cost;
   return info;
 }
 
@@ -91,17 +89,19 @@ StatusOr<const Plan*> find_plan(const foldkv_profile* profile, int32_t plan) {
   return &profile->object->plans[static_cast<size_t>(plan)];
 }
 
-Status check_side(int32_t side) {
-  if (side == FOLDKV_KEYS || side == FOLDKV_VALUES) return absl::OkStatus();
-  return argument_error("side", absl::StrCat("is ", side, ", expected FOLDKV_KEYS (0) or FOLDKV_VALUES (1)"));
-}
-
 StatusOr<const ProfileSide*> find_side(const ProfileGroup& group, int32_t side) {
-  FOLDKV_RETURN_IF_ERROR(check_side(side));
+  FOLDKV_RETURN_IF_ERROR(check_side(side, "side"));
   return side == FOLDKV_KEYS ? &group.keys : &group.values;
 }
 
-StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, int32_t count) {
+// [group_count][2], keys then values.
+SideNumbers read_side_numbers(const double* source, size_t group_count) {
+  SideNumbers numbers(source == nullptr ? 0 : group_count);
+  for (size_t group = 0; group < numbers.size(); ++group) numbers[group] = {source[2 * group], source[2 * group + 1]};
+  return numbers;
+}
+
+StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, int32_t count, size_t group_count) {
   if (count < 1 || count > kMaxPlans) {
     return argument_error("plan_count", absl::StrCat("is ", count, ", expected 1 to ", kMaxPlans));
   }
@@ -110,7 +110,8 @@ StatusOr<std::vector<PlanWish>> read_wishes(const foldkv_plan_options* source, i
   for (size_t index = 0; index < options.size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(require(options[index].name, absl::StrCat("plans[", index, "].name")));
     wishes.push_back({options[index].name, options[index].bytes_per_token, options[index].ratio,
-                      options[index].value_weight == 0.0 ? 1.0 : options[index].value_weight});
+                      options[index].value_weight == 0.0 ? 1.0 : options[index].value_weight,
+                      read_side_numbers(options[index].group_weights, group_count)});
   }
   return wishes;
 }
@@ -198,7 +199,8 @@ foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_pl
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(planned, "planned"));
-    FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes, foldkv::abi::read_wishes(plans, plan_count));
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes,
+                            foldkv::abi::read_wishes(plans, plan_count, profile->object->groups.size()));
     FOLDKV_ASSIGN_OR_RETURN(foldkv::Profile made, foldkv::plan_bits(*profile->object, wishes));
     *planned = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
     return absl::OkStatus();
@@ -220,6 +222,24 @@ foldkv_status foldkv_profile_from_codec(const foldkv_model* model, const foldkv_
   });
 }
 
+foldkv_status foldkv_profile_group_weights(const foldkv_profile* profile, int32_t plan, const double* measured,
+                                           double* weights, int32_t capacity, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* found, foldkv::abi::find_plan(profile, plan));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(measured, "measured"));
+    const size_t group_count = profile->object->groups.size();
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(weights, "weights", capacity, 2 * group_count));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::SideNumbers result,
+                            foldkv::group_weights(foldkv::abi::read_side_numbers(measured, group_count),
+                                                  foldkv::expected_costs(*profile->object, *found)));
+    for (const auto& [keys, values] : result) {
+      *weights++ = keys;
+      *weights++ = values;
+    }
+    return absl::OkStatus();
+  });
+}
+
 foldkv_status foldkv_profile_get_plan(const foldkv_profile* profile, int32_t plan, foldkv_plan_info* info,
                                       foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
@@ -234,10 +254,9 @@ foldkv_status foldkv_profile_get_group(const foldkv_profile* profile, int32_t pl
                                        foldkv_group_info* info, foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* chosen, foldkv::abi::find_plan(profile, plan));
-    FOLDKV_ASSIGN_OR_RETURN(const foldkv::ProfileGroup* found, foldkv::abi::find_group(profile, group));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::find_group(profile, group).status());
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
-    foldkv::abi::write_struct(
-        foldkv::abi::group_info(*profile->object, *found, chosen->groups[static_cast<size_t>(group)]), info);
+    foldkv::abi::write_struct(foldkv::abi::group_info(*profile->object, *chosen, static_cast<size_t>(group)), info);
     return absl::OkStatus();
   });
 }
@@ -273,7 +292,7 @@ foldkv_status foldkv_profile_get_bands(const foldkv_profile* profile, int32_t pl
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_ASSIGN_OR_RETURN(const foldkv::Plan* chosen, foldkv::abi::find_plan(profile, plan));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::find_group(profile, group).status());
-    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_side(side));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_side(side, "side"));
     const foldkv::GroupPlan& sides = chosen->groups[static_cast<size_t>(group)];
     const std::vector<foldkv::Band>& found = side == FOLDKV_KEYS ? sides.keys : sides.values;
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_array(bands, "bands", capacity, found.size()));

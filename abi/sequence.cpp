@@ -1,6 +1,7 @@
 #include <limits>
 #include <string>
 
+#include "abi/check_place.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_options.h"
@@ -76,13 +77,8 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
 Status rebuild(const Sequence& sequence, const foldkv_rebuild_options* source, const foldkv_tensor* output) {
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_rebuild_options options, read_struct(source, "options"));
   FOLDKV_RETURN_IF_ERROR(require(output, "output"));
-  if (options.layer < 0 || options.layer >= sequence.model().layer_count()) {
-    return argument_error("options.layer", absl::StrCat("is ", options.layer, ", expected 0 to ",
-                                                        sequence.model().layer_count() - 1));
-  }
-  if (options.side != FOLDKV_KEYS && options.side != FOLDKV_VALUES) {
-    return argument_error("options.side", absl::StrCat("is ", options.side, ", expected 0 or 1"));
-  }
+  FOLDKV_RETURN_IF_ERROR(check_layer(options.layer, "options.layer", sequence.model().layer_count()));
+  FOLDKV_RETURN_IF_ERROR(check_side(options.side, "options.side"));
   if (options.rotated != 0 && options.rotated != 1) {
     return argument_error("options.rotated", absl::StrCat("is ", options.rotated, ", expected 0 or 1"));
   }

@@ -306,6 +306,8 @@ typedef struct foldkv_group_info {
   int64_t bytes_per_sequence;/* mean, correction basis and bases of the sequence's own */
   int32_t kind;              /* FOLDKV_GROUP_... */
   int32_t reserved;
+  double expected_key_cost;  /* this group's parts of the plan's expected_cost */
+  double expected_value_cost;
 } foldkv_group_info;
 
 /* What latents of a group are. */
@@ -468,6 +470,8 @@ typedef struct foldkv_plan_options {
   double bytes_per_token; /* codes, scales and correction coefficients of all groups; 0: ratio counts */
   double ratio;
   double value_weight;    /* an error in values counts as this many in keys. 0: 1 */
+  const double* group_weights; /* [group_count][2]: an error in keys, in values of the group counts as this many more;
+                                  above 0. NULL: 1 each. See foldkv_profile_group_weights */
 } foldkv_plan_options;
 
 /* A profile with the same bases under new plans, the first of which is the default. Bits are shared out over units of
@@ -476,6 +480,70 @@ typedef struct foldkv_plan_options {
  * of which the bases keep those that the widest plan stores. */
 FOLDKV_API foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_plan_options* plans,
                                              int32_t plan_count, foldkv_profile** planned, foldkv_error* error);
+
+/* Weights for foldkv_plan_options out of a measurement under one of the profile's plans: measured / expected cost of
+ * each group and side, scaled to a mean of 1.
+ *   measured  [group_count][2], keys then values: the divergence when this side of this group alone is what the plan
+ *             makes of it (foldkv_sequence_replace with what a sequence under the plan rebuilds). Finite and above 0
+ *   weights   [group_count][2], written; capacity counts numbers */
+FOLDKV_API foldkv_status foldkv_profile_group_weights(const foldkv_profile* profile, int32_t plan,
+                                                      const double* measured, double* weights, int32_t capacity,
+                                                      foldkv_error* error);
+
+/* ----------------------------------------------------------------------------------- sensitivity */
+
+/* How much predictions move when keys or values of single layers are perturbed (RippleKV). For every text: feed a
+ * prefix to an exact sequence; fork it, feed the rest and keep the logits; for every layer fork it, perturb the layer
+ * (foldkv_sequence_perturb), feed the rest, and add both logits here. */
+typedef struct foldkv_sensitivity foldkv_sensitivity;
+
+FOLDKV_API foldkv_status foldkv_sensitivity_create(const foldkv_model* model, foldkv_sensitivity** sensitivity,
+                                                   foldkv_error* error);
+FOLDKV_API void foldkv_sensitivity_release(foldkv_sensitivity* sensitivity);
+
+/* One example of one layer and side. reference and perturbed: logits [rows, vocabulary] of the same tokens, FOLDKV_F32,
+ * host memory. Adds the mean over rows of KL(reference || perturbed), in nats and double precision. Minus infinity is a
+ * token that is ruled out; FOLDKV_E_NUMERIC for NaN, plus infinity, and a token that only perturbed rules out. */
+FOLDKV_API foldkv_status foldkv_sensitivity_add(foldkv_sensitivity* sensitivity, int32_t layer, int32_t side,
+                                                const foldkv_tensor* reference, const foldkv_tensor* perturbed,
+                                                foldkv_error* error);
+/* Adds the sums of other, which must be of an equal model. */
+FOLDKV_API foldkv_status foldkv_sensitivity_merge(foldkv_sensitivity* sensitivity, const foldkv_sensitivity* other,
+                                                  foldkv_error* error);
+
+typedef struct foldkv_layer_sensitivity {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double divergence; /* nats: mean over examples of each one's mean over rows */
+  int64_t rows;
+  int64_t examples;  /* 0: not measured */
+} foldkv_layer_sensitivity;
+
+FOLDKV_API foldkv_status foldkv_sensitivity_get(const foldkv_sensitivity* sensitivity, int32_t layer, int32_t side,
+                                                foldkv_layer_sensitivity* figures, foldkv_error* error);
+
+/* How sensitivities came to be. */
+typedef struct foldkv_sensitivity_source {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double scale;  /* of the perturbation */
+  uint64_t seed;
+  char text[64]; /* names what was read; terminated */
+} foldkv_sensitivity_source;
+
+/* The profile with these figures in place of any that it had. Its fingerprint stays, since no code changes: caches made
+ * with the one are understood by the other. FOLDKV_E_MISMATCH for another model, FOLDKV_E_STATE when nothing was
+ * added. */
+FOLDKV_API foldkv_status foldkv_profile_with_sensitivity(const foldkv_profile* profile,
+                                                         const foldkv_sensitivity* sensitivity,
+                                                         const foldkv_sensitivity_source* source,
+                                                         foldkv_profile** result, foldkv_error* error);
+/* Of a profile without sensitivities examples is 0 everywhere. */
+FOLDKV_API foldkv_status foldkv_profile_get_sensitivity(const foldkv_profile* profile, int32_t layer, int32_t side,
+                                                        foldkv_layer_sensitivity* figures, foldkv_error* error);
+/* FOLDKV_E_STATE when the profile has no sensitivities. */
+FOLDKV_API foldkv_status foldkv_profile_get_sensitivity_source(const foldkv_profile* profile,
+                                                               foldkv_sensitivity_source* source, foldkv_error* error);
 
 /* -------------------------------------------------------------------------------------- sequence */
 
@@ -524,6 +592,45 @@ FOLDKV_API foldkv_status foldkv_sequence_estimate(const foldkv_runtime* runtime,
                                                   int64_t generated_tokens, foldkv_estimate* estimate,
                                                   foldkv_error* error);
 
+/* What caches shall take and cost; zero: no such wish. */
+typedef struct foldkv_plan_wish {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t budget_bytes;   /* of all sequences and of what they share, while one of them is in a step */
+  int64_t tokens;          /* of each prompt; 1 or more with a budget */
+  int64_t sequences;       /* at the same time. 0: 1 */
+  int64_t generated_tokens; /* of each, fed one by one after the prompt */
+  double bytes_per_token;  /* of latents, at most */
+  double ratio;            /* of 16-bit keys and values of the grouped layers to latents, at least; 1 or more */
+  double highest_cost;     /* expected_cost of foldkv_plan_info, at most */
+  const foldkv_sequence_options* sequence_options; /* their plan is NULL. NULL: defaults */
+  const foldkv_step_options* step_options;         /* NULL: defaults */
+} foldkv_plan_wish;
+
+typedef struct foldkv_plan_choice {
+  uint32_t struct_size;
+  int32_t plan;            /* index */
+  char name[32];
+  int64_t bytes_per_token;
+  double expected_cost;
+  int64_t tokens_kept;     /* of each prompt: all, or as many as the budget holds */
+  double keep_ratio;       /* tokens_kept / tokens; below 1 the host must feed less (or evict, in later versions) */
+  uint64_t sequence_bytes; /* one sequence between steps, at its largest, with tokens_kept; likewise below */
+  uint64_t shared_bytes;   /* prepared profile and model, once */
+  uint64_t total_bytes;    /* shared_bytes, all sequences but one at sequence_bytes, one in its largest step */
+  uint64_t budget_bytes;   /* as wished */
+  char explanation[512];   /* what was asked, what was chosen and why, what every plan would take */
+} foldkv_plan_choice;
+
+/* Chooses among the profile's plans: the one with the least expected cost that fulfils every wish, or with highest_cost
+ * the smallest that does. When the budget holds none that fulfils the others, the smallest of these and the share of
+ * the prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
+ * FOLDKV_E_ARGUMENT when no plan fulfils the other wishes, naming the one that cannot be had and by how much;
+ * FOLDKV_E_BUDGET when not even one token fits. */
+FOLDKV_API foldkv_status foldkv_profile_choose_plan(const foldkv_runtime* runtime, const foldkv_model* model,
+                                                    const foldkv_profile* profile, const foldkv_plan_wish* wish,
+                                                    foldkv_plan_choice* choice, foldkv_error* error);
+
 /* Compresses now what the options allow: all but sinks and recent tokens. Nothing to do is no error. */
 FOLDKV_API foldkv_status foldkv_sequence_compress(foldkv_sequence* sequence, foldkv_error* error);
 
@@ -564,6 +671,50 @@ typedef struct foldkv_rebuild_options {
 FOLDKV_API foldkv_status foldkv_sequence_rebuild(const foldkv_sequence* sequence,
                                                  const foldkv_rebuild_options* options,
                                                  const foldkv_tensor* output, foldkv_error* error);
+
+/* An independent sequence with the same tokens, positions, latents, means, correction and options. Either may be fed,
+ * changed and released without the other. In this version the pages are copied: the fork takes the bytes of a copy, and
+ * FOLDKV_E_BUDGET says that they do not fit; a later version may share them until one of the two writes. FOLDKV_E_STATE
+ * while the sequence is part of an open step. A calibrator that is attached stays with the original alone. */
+FOLDKV_API foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, foldkv_sequence** fork,
+                                              foldkv_error* error);
+
+typedef struct foldkv_replace_options {
+  uint32_t struct_size;
+  int32_t layer;
+  int32_t side; /* FOLDKV_KEYS or FOLDKV_VALUES */
+  int32_t reserved;
+  int64_t first_token;
+} foldkv_replace_options;
+
+/* Writes keys (after their norm, before rotation) or values of exact tokens of one layer: the inverse of
+ * foldkv_sequence_rebuild with rotated 0. rows: [tokens, kv_heads, head_size], host memory. Rows that a compressed
+ * sequence rebuilds, put into an exact fork of the same text, show what that error costs in this layer and side alone.
+ * FOLDKV_E_STATE where a token is a latent, FOLDKV_E_NUMERIC where a number is not finite in the sequence's dtype. */
+FOLDKV_API foldkv_status foldkv_sequence_replace(foldkv_sequence* sequence, const foldkv_replace_options* options,
+                                                 const foldkv_tensor* rows, foldkv_error* error);
+
+typedef struct foldkv_perturb_options {
+  uint32_t struct_size;
+  int32_t layer;
+  int32_t keys;        /* 0: values; 1: keys before rotation */
+  int32_t reserved;
+  double scale;        /* above 0: length of the noise in each channel against the length of the head's vector. RippleKV
+                          gives no number; 0.01 to 0.1 keeps to small changes */
+  uint64_t seed;
+  int64_t example;     /* 0 to 2^32 - 1: the number of the text, so that each has noise of its own */
+  int64_t first_token;
+  int64_t token_count; /* 0: from first_token on all that the options keep neither as sinks nor as recent tokens;
+                          else these tokens, whatever they are */
+} foldkv_perturb_options;
+
+/* RippleKV's perturbation of one layer: x += scale * |x| * e for the vector x of every head and token, e standard
+ * normal in each channel. e is a function of seed, example, layer, side, head, position and channel (Philox4x32-10), so
+ * that order, pieces and device do not matter. Exact tokens only (FOLDKV_E_STATE; also when there is no token to
+ * perturb); FOLDKV_E_NUMERIC when a number leaves the sequence's dtype. Fork the sequence first: there is no way
+ * back. */
+FOLDKV_API foldkv_status foldkv_sequence_perturb(foldkv_sequence* sequence, const foldkv_perturb_options* options,
+                                                 foldkv_error* error);
 
 /* ------------------------------------------------------------------------------------------ step */
 

@@ -218,6 +218,26 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
     return detail::make<Profile, foldkv_profile>(foldkv_profile_plan, get(), plans.data(),
                                                  static_cast<int32_t>(plans.size()));
   }
+  // The profile with measured sensitivities; defined behind Sensitivity.
+  [[nodiscard]] inline Result<Profile> with_sensitivity(const class Sensitivity& sensitivity,
+                                                        foldkv_sensitivity_source source) const;
+  [[nodiscard]] Result<foldkv_layer_sensitivity> sensitivity(int32_t layer, int32_t side) const {
+    return detail::fill<foldkv_layer_sensitivity>(foldkv_profile_get_sensitivity, get(), layer, side);
+  }
+  [[nodiscard]] Result<foldkv_sensitivity_source> sensitivity_source() const {
+    return detail::fill<foldkv_sensitivity_source>(foldkv_profile_get_sensitivity_source, get());
+  }
+  // measured and the result: keys and values of each group.
+  [[nodiscard]] Result<std::vector<double>> group_weights(int32_t plan, std::span<const double> measured) const {
+    return list<double>(static_cast<int32_t>(measured.size()), [&](double* out, int32_t count) {
+      return Outcome::of(foldkv_profile_group_weights, get(), plan, measured.data(), out, count);
+    });
+  }
+  [[nodiscard]] Result<foldkv_plan_choice> choose_plan(const Runtime& runtime, const Model& model,
+                                                       foldkv_plan_wish wish) const {
+    wish = detail::sized(wish);
+    return detail::fill<foldkv_plan_choice>(foldkv_profile_choose_plan, runtime.get(), model.get(), get(), &wish);
+  }
   Outcome check(const Model& model) const { return Outcome::of(foldkv_profile_check, get(), model.get()); }
   [[nodiscard]] Result<foldkv_profile_info> info() const {
     return detail::fill<foldkv_profile_info>(foldkv_profile_get_info, get());
@@ -312,6 +332,17 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
     options = detail::sized(options);
     return Outcome::of(foldkv_sequence_rebuild, get(), &options, &output);
   }
+  [[nodiscard]] Result<Sequence> fork() const {
+    return detail::make<Sequence, foldkv_sequence>(foldkv_sequence_fork, get());
+  }
+  Outcome replace(foldkv_replace_options options, const foldkv_tensor& rows) {
+    options = detail::sized(options);
+    return Outcome::of(foldkv_sequence_replace, get(), &options, &rows);
+  }
+  Outcome perturb(foldkv_perturb_options options) {
+    options = detail::sized(options);
+    return Outcome::of(foldkv_sequence_perturb, get(), &options);
+  }
 
  private:
   static const foldkv_profile* raw(const Profile* profile) { return profile == nullptr ? nullptr : profile->get(); }
@@ -347,6 +378,28 @@ class Calibrator : public Owner<foldkv_calibrator, foldkv_calibrator_release> {
     return detail::make<Profile, foldkv_profile>(foldkv_calibrator_solve, get(), &options);
   }
 };
+
+class Sensitivity : public Owner<foldkv_sensitivity, foldkv_sensitivity_release> {
+ public:
+  using Owner::Owner;
+  static Result<Sensitivity> create(const Model& model) {
+    return detail::make<Sensitivity, foldkv_sensitivity>(foldkv_sensitivity_create, model.get());
+  }
+  // Logits [rows, vocabulary] of one example.
+  Outcome add(int32_t layer, int32_t side, const foldkv_tensor& reference, const foldkv_tensor& perturbed) {
+    return Outcome::of(foldkv_sensitivity_add, get(), layer, side, &reference, &perturbed);
+  }
+  Outcome merge(const Sensitivity& other) { return Outcome::of(foldkv_sensitivity_merge, get(), other.get()); }
+  [[nodiscard]] Result<foldkv_layer_sensitivity> of(int32_t layer, int32_t side) const {
+    return detail::fill<foldkv_layer_sensitivity>(foldkv_sensitivity_get, get(), layer, side);
+  }
+};
+
+inline Result<Profile> Profile::with_sensitivity(const Sensitivity& sensitivity,
+                                                 foldkv_sensitivity_source source) const {
+  source = detail::sized(source);
+  return detail::make<Profile, foldkv_profile>(foldkv_profile_with_sensitivity, get(), sensitivity.get(), &source);
+}
 
 [[nodiscard]] inline foldkv_feed feed(Sequence& sequence, int64_t token_count, uint32_t flags = 0) {
   foldkv_feed value = init<foldkv_feed>();

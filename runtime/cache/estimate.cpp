@@ -1,5 +1,7 @@
 #include "runtime/cache/estimate.h"
 
+#include <algorithm>
+
 #include "runtime/cache/encode_run.h"
 #include "runtime/memory/counting_allocator.h"
 
@@ -30,10 +32,12 @@ class CountedLife {
     FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes(change));
     FOLDKV_ASSIGN_OR_RETURN(const Block block, Block::allocate(allocator_, Role::kScratch, scratch));
     storage_.publish(allocator_, change);
+    held_bytes_ = std::max(held_bytes_, sequence_bytes());
     return absl::OkStatus();
   }
 
   [[nodiscard]] const CountingAllocator& allocator() const { return allocator_; }
+  [[nodiscard]] int64_t held_bytes() const { return held_bytes_; }
   [[nodiscard]] int64_t sequence_bytes() const { return storage_.ledger().total(); }
 
  private:
@@ -62,6 +66,7 @@ class CountedLife {
   SequenceStorage storage_;
   ProductSet products_;
   int64_t product_rows_ = 0;
+  int64_t held_bytes_ = 0;
 };
 
 }  // namespace
@@ -91,6 +96,7 @@ StatusOr<Estimate> estimate_sequence(const Runtime& runtime, const std::shared_p
     FOLDKV_RETURN_IF_ERROR(life.feed(1, question.prompt_tokens == 0 && token == 0));
   }
   estimate.sequence_bytes = life.sequence_bytes();
+  estimate.held_bytes = life.held_bytes();
   estimate.peak_bytes = life.allocator().peak();
   return estimate;
 }

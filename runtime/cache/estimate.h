@@ -18,6 +18,7 @@ struct EstimateQuestion {
 struct Estimate {
   int64_t sequence_bytes = 0;  // at the end
   int64_t shared_bytes = 0;    // prepared model and profile
+  int64_t held_bytes = 0;      // highest between steps
   int64_t peak_bytes = 0;      // highest sequence bytes plus scratch on the way
 };
 

@@ -10,4 +10,8 @@ namespace foldkv {
 [[nodiscard]] Status read_exact_rows(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first,
                                      const MutableTensorView& output);
 
+// The other way. Numeric error where a number is not finite in the region's format; rows before it are written then.
+[[nodiscard]] Status write_exact_rows(Sequence& sequence, int64_t layer, backend::Side side, int64_t first,
+                                      const TensorView& input);
+
 }  // namespace foldkv

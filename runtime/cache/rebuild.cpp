@@ -2,33 +2,13 @@
 
 #include "runtime/cache/exact_rows.h"
 #include "runtime/cache/sequence.h"
+#include "runtime/cache/token_run.h"
 
 namespace foldkv {
 namespace {
 
 // Tokens rebuilt at once: bounds the scratch of a call.
 constexpr int64_t kRebuildTokens = 256;
-
-enum class Region { kExact, kLatent };
-
-// Where a run of tokens lies.
-struct Run {
-  Region region = Region::kExact;
-  int64_t slot = 0;
-  int64_t count = 0;
-};
-
-// The run of tokens of a layer that begins at token and stays in one region.
-Run run_at(const Sequence& sequence, int64_t layer, int64_t token) {
-  const SequenceStorage& storage = sequence.storage();
-  const ExactSet& set = storage.set_of(layer);
-  const int64_t latents = set.grouped ? storage.latent_tokens() : 0;
-  if (latents == 0) return {Region::kExact, token, set.token_count - token};
-  const int64_t sinks = storage.sink_slots();
-  if (token < sinks) return {Region::kExact, token, sinks - token};
-  if (token < sinks + latents) return {Region::kLatent, token - sinks, sinks + latents - token};
-  return {Region::kExact, token - latents, set.token_count + latents - token};
-}
 
 // Scratch of one call: rows before and after rotation, the backend's workspace.
 struct Scratch {
@@ -53,7 +33,7 @@ StatusOr<Scratch> allocate_scratch(const Sequence& sequence, const RebuildQuesti
   return scratch;
 }
 
-Status rebuild_latent(const Sequence& sequence, const RebuildQuestion& question, const Run& run,
+Status rebuild_latent(const Sequence& sequence, const RebuildQuestion& question, const TokenRun& run,
                       const Scratch& scratch) {
   const GroupPlace place = sequence.shared_profile()->data.place_of_layer[static_cast<size_t>(question.layer)];
   const backend::LatentLayer layer = sequence.latent_layer(question.layer);
@@ -85,8 +65,8 @@ Status rotate_rows(const Sequence& sequence, const RebuildQuestion& question, co
   return sequence.runtime().backend().prepare_heads(request);
 }
 
-Status rebuild_run(const Sequence& sequence, const RebuildQuestion& question, const Run& run, const Scratch& scratch,
-                   const int32_t* positions, const MutableTensorView& output) {
+Status rebuild_run(const Sequence& sequence, const RebuildQuestion& question, const TokenRun& run,
+                   const Scratch& scratch, const int32_t* positions, const MutableTensorView& output) {
   const int64_t width = sequence.model().layer(question.layer).key_width();
   MutableTensorView rows{scratch.rows.data(), NumberFormat::kF32, run.count, width, width};
   if (run.region == Region::kLatent) {
@@ -114,7 +94,7 @@ Status Sequence::rebuild(const RebuildQuestion& question, const MutableTensorVie
                           allocate_scratch(*this, asked, std::min(kRebuildTokens, output.row_count)));
   for (int64_t done = 0; done < output.row_count;) {
     const int64_t token = asked.first_token + done;
-    Run run = run_at(*this, asked.layer, token);
+    TokenRun run = token_run(*this, asked.layer, token);
     run.count = std::min({run.count, kRebuildTokens, output.row_count - done});
     const MutableTensorView target{output.row(done), output.format, run.count, output.column_count,
                                    output.row_stride};

@@ -20,6 +20,22 @@ struct RebuildQuestion {
   int64_t token_count = 0;  // 0: all from first_token
 };
 
+struct ReplaceQuestion {
+  int64_t layer = 0;
+  backend::Side side = backend::Side::kKeys;
+  int64_t first_token = 0;
+};
+
+struct PerturbQuestion {
+  int64_t layer = 0;
+  backend::Side side = backend::Side::kValues;
+  double scale = 0.0;    // 0 or more, finite
+  uint64_t seed = 0;
+  uint32_t example = 0;
+  int64_t first_token = 0;
+  int64_t token_count = 0;
+};
+
 // The cache of one sequence. Tokens are counted in the order of their positions:
 //
 //   grouped layers    | sinks (exact) | latents | recent and generated (exact) |
@@ -42,6 +58,14 @@ class Sequence {
   [[nodiscard]] Status compress();
   // Keys or values of one layer as attention sees them; output [tokens][key width], any format, host memory.
   [[nodiscard]] Status rebuild(const RebuildQuestion& question, const MutableTensorView& output) const;
+  // An independent sequence that holds the same. The pages are copied: budget error when they do not fit. State error
+  // while a step is open. What observes this sequence does not observe the other.
+  [[nodiscard]] StatusOr<std::shared_ptr<Sequence>> fork() const;
+  // Puts rows [tokens][key width] (keys after their norm, before rotation, or values) in the place of exact tokens'.
+  // State error where a token is a latent, numeric error where a number does not fit the cache's format.
+  [[nodiscard]] Status replace(const ReplaceQuestion& question, const TensorView& rows);
+  // Adds scale * |x| * noise to every head's vector x of exact tokens (perturbation_noise.h). Errors as above.
+  [[nodiscard]] Status perturb(const PerturbQuestion& question);
   // Observed at every commit from now on; null detaches.
   [[nodiscard]] Status attach(std::shared_ptr<Calibrator> calibrator);
 

@@ -98,6 +98,27 @@ Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
   return absl::OkStatus();
 }
 
+Status SequenceStorage::reserve_copy(Allocator& allocator, const SequenceStorage& source) {
+  const auto grow = [&]() -> Status {
+    for (size_t index = 0; index < sets_.size(); ++index) {
+      const int64_t tokens = source.sets_[index].token_count;
+      FOLDKV_RETURN_IF_ERROR(sets_[index].positions.grow(allocator, tokens));
+      for (int32_t layer : sets_[index].layers) {
+        FOLDKV_RETURN_IF_ERROR(exact_pages_[static_cast<size_t>(layer)].grow(allocator, tokens));
+      }
+    }
+    return source.latent_tokens_ > 0 ? reserve_latent(allocator, source.latent_tokens_) : absl::OkStatus();
+  };
+  if (const Status status = grow(); !status.ok()) {
+    rollback(allocator);
+    return status;
+  }
+  token_count_ = source.token_count_;
+  latent_tokens_ = source.latent_tokens_;
+  for (size_t index = 0; index < sets_.size(); ++index) sets_[index].token_count = source.sets_[index].token_count;
+  return absl::OkStatus();
+}
+
 void SequenceStorage::rollback(Allocator& allocator) {
   for (ExactSet& set : sets_) {
     set.positions.shrink(allocator, set.token_count);

@@ -58,6 +58,9 @@ class SequenceStorage {
 
   // Room for the change, or a budget error and nothing has changed.
   [[nodiscard]] Status reserve(Allocator& allocator, const StorageChange& change);
+  // Room for what source holds, and its counts; the caller copies the contents. Budget error and nothing has changed.
+  // This storage is empty, and both were made of equal arguments.
+  [[nodiscard]] Status reserve_copy(Allocator& allocator, const SequenceStorage& source);
   // Drops what reserve added.
   void rollback(Allocator& allocator);
   // Makes the change count. The caller has moved the rows (see first_kept_slot) and written the latents.

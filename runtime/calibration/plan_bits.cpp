@@ -41,11 +41,37 @@ std::vector<Unit> units_of(const Profile& profile) {
   return units;
 }
 
-AllocationUnit allocation_unit(const Profile& profile, const Unit& unit, double value_weight) {
+// What an error in a side of a group counts for under a wish.
+double weight_of(const PlanWish& wish, size_t group, backend::Side side) {
+  const double weight = side == backend::Side::kValues ? wish.value_weight : 1.0;
+  return wish.group_weights.empty() ? weight : weight * wish.group_weights[group][static_cast<size_t>(side)];
+}
+
+Status check_weights(const Profile& profile, const std::string& field, const PlanWish& wish) {
+  if (!(wish.value_weight > 0.0) || std::isinf(wish.value_weight)) {
+    return argument_error(field + ".value_weight", absl::StrCat("got ", wish.value_weight, ", expected above 0"));
+  }
+  if (wish.group_weights.empty()) return absl::OkStatus();
+  if (wish.group_weights.size() != profile.groups.size()) {
+    return argument_error(field + ".group_weights", absl::StrCat("got those of ", wish.group_weights.size(),
+                                                                 " groups, expected ", profile.groups.size()));
+  }
+  for (size_t group = 0; group < wish.group_weights.size(); ++group) {
+    for (const backend::Side side : {backend::Side::kKeys, backend::Side::kValues}) {
+      const double weight = wish.group_weights[group][static_cast<size_t>(side)];
+      if (weight > 0.0 && std::isfinite(weight_of(wish, group, side))) continue;
+      return argument_error(absl::StrCat(field, ".group_weights[", group, "][", static_cast<int>(side), "]"),
+                            absl::StrCat("got ", weight, ", expected above 0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+AllocationUnit allocation_unit(const Profile& profile, const Unit& unit, const PlanWish& wish) {
   const std::vector<double>& variances = side_of(profile.groups[unit.group], unit.side).variances;
   AllocationUnit result;
   for (int64_t i = unit.first; i < unit.first + unit.count; ++i) result.cost += variances[static_cast<size_t>(i)];
-  if (unit.side == backend::Side::kValues) result.cost *= value_weight;
+  result.cost *= weight_of(wish, unit.group, unit.side);
   for (const UnitRate& rate : unit_rates()) {
     result.choices.push_back({static_cast<double>(8 * rate.bytes(unit.count)), rate.distortion});
   }
@@ -54,11 +80,7 @@ AllocationUnit allocation_unit(const Profile& profile, const Unit& unit, double 
   return result;
 }
 
-double full_bytes(const Profile& profile) {
-  int64_t width = 0;
-  for (const ProfileGroup& group : profile.groups) width += group.stacked_width();
-  return static_cast<double>(2 * kHalfBytes * width);
-}
+double full_bytes(const Profile& profile) { return static_cast<double>(full_bytes_per_token(profile)); }
 
 int64_t correction_bytes(const Profile& profile) {
   int64_t bytes = 0;
@@ -93,16 +115,13 @@ void append(std::vector<Band>& bands, int64_t width, const UnitRate& rate) {
 }
 
 StatusOr<Plan> plan_of(const Profile& profile, const std::string& field, const PlanWish& wish) {
-  if (!(wish.value_weight > 0.0) || std::isinf(wish.value_weight)) {
-    return argument_error(field + ".value_weight",
-                          absl::StrCat("got ", wish.value_weight, ", expected above 0"));
-  }
+  FOLDKV_RETURN_IF_ERROR(check_weights(profile, field, wish));
   FOLDKV_ASSIGN_OR_RETURN(const double bytes, code_bytes(profile, field, wish));
   const std::vector<Unit> units = units_of(profile);
   std::vector<AllocationUnit> problem;
   double least = 0.0;
   for (const Unit& unit : units) {
-    problem.push_back(allocation_unit(profile, unit, wish.value_weight));
+    problem.push_back(allocation_unit(profile, unit, wish));
     if (problem.back().stored) least += problem.back().choices.front().bits;
   }
   if (8.0 * bytes < least) {
@@ -191,11 +210,17 @@ StatusOr<Profile> plan_bits(const Profile& profile, const std::vector<PlanWish>&
 
 double expected_cost(const Profile& profile, const Plan& plan) {
   double cost = 0.0;
-  for (size_t index = 0; index < profile.groups.size(); ++index) {
-    cost += side_cost(profile.groups[index].keys, plan.groups[index].keys) +
-            side_cost(profile.groups[index].values, plan.groups[index].values);
-  }
+  for (const auto& [keys, values] : expected_costs(profile, plan)) cost += keys + values;
   return cost;
+}
+
+SideNumbers expected_costs(const Profile& profile, const Plan& plan) {
+  SideNumbers costs;
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    costs.push_back({side_cost(profile.groups[index].keys, plan.groups[index].keys),
+                     side_cost(profile.groups[index].values, plan.groups[index].values)});
+  }
+  return costs;
 }
 
 }  // namespace foldkv

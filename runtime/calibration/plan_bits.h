@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/calibration/group_weights.h"
 #include "runtime/profile/profile.h"
 
 namespace foldkv {
@@ -13,6 +14,7 @@ struct PlanWish {
   double bytes_per_token = 0.0;  // codes, scales and correction coefficients over all groups, at most; or
   double ratio = 0.0;            // that many times less than 16-bit keys and values of the grouped layers
   double value_weight = 1.0;     // an error in values counts as this many in keys
+  SideNumbers group_weights;     // and one in a side of a group as this many more; empty: 1 each
 };
 
 // The same bases under new plans: all wishes share out bits over units of one scale group each, over all groups and both
@@ -24,5 +26,7 @@ struct PlanWish {
 // The mean of e^T M e that a token's errors sum to under a plan, with the metric M that the profile was solved in (mean
 // square errors without one): sums of variance * distortion.
 [[nodiscard]] double expected_cost(const Profile& profile, const Plan& plan);
+// The same of each side of each group.
+[[nodiscard]] SideNumbers expected_costs(const Profile& profile, const Plan& plan);
 
 }  // namespace foldkv

@@ -21,6 +21,7 @@ class PageList {
 
   [[nodiscard]] std::byte* const* pages() const { return pages_.data(); }
   [[nodiscard]] int64_t page_tokens() const { return page_tokens_; }
+  [[nodiscard]] int64_t page_bytes() const { return page_bytes_; }
   [[nodiscard]] int64_t page_count() const { return static_cast<int64_t>(pages_.size()); }
   [[nodiscard]] int64_t bytes() const { return page_count() * block_bytes(page_bytes_); }
   [[nodiscard]] Role role() const { return role_; }

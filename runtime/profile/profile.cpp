@@ -52,6 +52,21 @@ LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan) {
           group.merge};
 }
 
+int64_t bytes_per_token(const Profile& profile, const Plan& plan) {
+  int64_t bytes = 0;
+  for (size_t index = 0; index < profile.groups.size(); ++index) {
+    bytes += latent_token_bytes(latent_layout(latent_format(profile.groups[index], plan.groups[index])));
+  }
+  return bytes;
+}
+
+int64_t full_bytes_per_token(const Profile& profile) {
+  constexpr int64_t kHalfBytes = 2;
+  int64_t bytes = 0;
+  for (const ProfileGroup& group : profile.groups) bytes += 2 * kHalfBytes * group.stacked_width();
+  return bytes;
+}
+
 StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name) {
   if (name.empty()) return 0;
   std::string known;

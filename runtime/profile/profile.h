@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "runtime/codec/correction.h"
 #include "runtime/codec/latent_layout.h"
 #include "runtime/model/model.h"
+#include "runtime/profile/layer_sensitivity.h"
 
 // What calibration learned of one model, in memory.
 namespace foldkv {
@@ -75,10 +77,18 @@ struct Profile {
   std::vector<int32_t> sources;      // of each layer: the layer whose keys and values it reads (KVSharer), its own or an
                                      // earlier one that reads its own; empty: all their own
   uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
+  // Not in the fingerprint: that says whether codes are understood, and sensitivities change no code. Measuring them
+  // leaves caches that were made with the profile valid.
+  std::optional<ProfileSensitivity> sensitivity;
 };
 
 // How one group's latents are stored under a plan. Refers to the group's variances.
 [[nodiscard]] LatentFormat latent_format(const ProfileGroup& group, const GroupPlan& plan);
+
+// Codes, scales and correction coefficients of one token in all groups under a plan.
+[[nodiscard]] int64_t bytes_per_token(const Profile& profile, const Plan& plan);
+// 16-bit keys and values of one token in the same layers.
+[[nodiscard]] int64_t full_bytes_per_token(const Profile& profile);
 
 // The index of a plan; an empty name: the default. Argument error that lists the names there are.
 [[nodiscard]] StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name);

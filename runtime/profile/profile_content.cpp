@@ -260,6 +260,36 @@ void add_plans(Fingerprint& fingerprint, const std::vector<Plan>& plans) {
   }
 }
 
+Status check_figures(const std::string& field, const std::vector<LayerSensitivity>& figures, int32_t layer_count) {
+  if (std::ssize(figures) != layer_count) {
+    return content_error(field, absl::StrCat("figures of ", figures.size(), " layers"), layer_count);
+  }
+  for (size_t layer = 0; layer < figures.size(); ++layer) {
+    const LayerSensitivity& figure = figures[layer];
+    const std::string name = absl::StrCat(field, "[", layer, "]");
+    if (!std::isfinite(figure.divergence) || figure.divergence < 0.0) {
+      return content_error(name, figure.divergence, "a finite number, 0 or more");
+    }
+    if (figure.examples < 0 || figure.rows < figure.examples) {
+      return content_error(name, absl::StrCat(figure.rows, " rows of ", figure.examples, " examples"),
+                           "0 examples or more, of a row each at least");
+    }
+    if (figure.examples == 0 && (figure.rows != 0 || figure.divergence != 0.0)) {
+      return content_error(name, absl::StrCat(figure.divergence, " without an example"), "0");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status check_sensitivity(const ProfileSensitivity& sensitivity, int32_t layer_count) {
+  FOLDKV_RETURN_IF_ERROR(check_range("sensitivity.text", std::ssize(sensitivity.text), 0, kMaxSensitivityText));
+  if (!std::isfinite(sensitivity.scale) || sensitivity.scale < 0.0) {
+    return content_error("sensitivity.scale", sensitivity.scale, "a finite number, 0 or more");
+  }
+  FOLDKV_RETURN_IF_ERROR(check_figures("sensitivity.keys", sensitivity.keys, layer_count));
+  return check_figures("sensitivity.values", sensitivity.values, layer_count);
+}
+
 }  // namespace
 
 Status check_content(const Profile& profile) {
@@ -282,7 +312,8 @@ Status check_content(const Profile& profile) {
     }
   }
   FOLDKV_RETURN_IF_ERROR(check_sources(profile, taken));
-  return check_plans(profile);
+  FOLDKV_RETURN_IF_ERROR(check_plans(profile));
+  return profile.sensitivity ? check_sensitivity(*profile.sensitivity, profile.layer_count) : absl::OkStatus();
 }
 
 uint64_t content_fingerprint(const Profile& profile) {

@@ -82,6 +82,11 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
       }
     }
   }
+  if (const file::Sensitivity* sensitivity = root.sensitivity()) {
+    for (const file::LayerFigures* figures : {sensitivity->keys(), sensitivity->values()}) {
+      bytes += uint64_t{figures->divergences()->size()} * sizeof(LayerSensitivity);
+    }
+  }
   return bytes;
 }
 
@@ -152,6 +157,29 @@ StatusOr<Plan> read_plan(const file::Plan& source) {
   return plan;
 }
 
+StatusOr<std::vector<LayerSensitivity>> read_figures(const file::LayerFigures& source) {
+  const flatbuffers::uoffset_t count = source.divergences()->size();
+  if (source.rows()->size() != count || source.examples()->size() != count) {
+    return corrupt_error(absl::StrCat("sensitivities of ", count, " layers have rows of ", source.rows()->size(),
+                                      " and examples of ", source.examples()->size()));
+  }
+  std::vector<LayerSensitivity> figures;
+  for (flatbuffers::uoffset_t layer = 0; layer < count; ++layer) {
+    figures.push_back({source.divergences()->Get(layer), source.rows()->Get(layer), source.examples()->Get(layer)});
+  }
+  return figures;
+}
+
+StatusOr<ProfileSensitivity> read_sensitivity(const file::Sensitivity& source) {
+  ProfileSensitivity sensitivity;
+  sensitivity.scale = source.scale();
+  sensitivity.seed = source.seed();
+  sensitivity.text = copy(source.text());
+  FOLDKV_ASSIGN_OR_RETURN(sensitivity.keys, read_figures(*source.keys()));
+  FOLDKV_ASSIGN_OR_RETURN(sensitivity.values, read_figures(*source.values()));
+  return sensitivity;
+}
+
 StatusOr<Profile> read_content(const file::Profile& root) {
   Profile profile;
   profile.model_fingerprint = root.model()->fingerprint();
@@ -166,6 +194,9 @@ StatusOr<Profile> read_content(const file::Profile& root) {
     FOLDKV_ASSIGN_OR_RETURN(profile.plans.emplace_back(), read_plan(*plan));
   }
   if (root.sources() != nullptr) profile.sources = copy(*root.sources());
+  if (root.sensitivity() != nullptr) {
+    FOLDKV_ASSIGN_OR_RETURN(profile.sensitivity, read_sensitivity(*root.sensitivity()));
+  }
   return profile;
 }
 

@@ -37,6 +37,10 @@ size_t estimated_bytes(const Profile& profile) {
       bytes += kTableRoom + 2 * (group.keys.size() + group.values.size()) * sizeof(Band);
     }
   }
+  if (profile.sensitivity) {
+    const auto layers = static_cast<size_t>(profile.layer_count);
+    bytes += kTableRoom + profile.sensitivity->text.size() + 2 * layers * sizeof(LayerSensitivity);
+  }
   return bytes;
 }
 
@@ -143,6 +147,28 @@ Offset<file::ModelIdentity> write_model(FlatBufferBuilder& builder, const Profil
   return file::CreateModelIdentity(builder, profile.model_fingerprint, name, profile.layer_count);
 }
 
+Offset<file::LayerFigures> write_figures(FlatBufferBuilder& builder, const std::vector<LayerSensitivity>& figures) {
+  std::vector<double> divergences;
+  std::vector<int64_t> rows;
+  std::vector<int64_t> examples;
+  for (const LayerSensitivity& figure : figures) {
+    divergences.push_back(figure.divergence);
+    rows.push_back(figure.rows);
+    examples.push_back(figure.examples);
+  }
+  const auto divergence_vector = builder.CreateVector(divergences);
+  const auto row_vector = builder.CreateVector(rows);
+  const auto example_vector = builder.CreateVector(examples);
+  return file::CreateLayerFigures(builder, divergence_vector, row_vector, example_vector);
+}
+
+Offset<file::Sensitivity> write_sensitivity(FlatBufferBuilder& builder, const ProfileSensitivity& sensitivity) {
+  const auto text = builder.CreateString(sensitivity.text);
+  const auto keys = write_figures(builder, sensitivity.keys);
+  const auto values = write_figures(builder, sensitivity.values);
+  return file::CreateSensitivity(builder, sensitivity.scale, sensitivity.seed, text, keys, values);
+}
+
 void write_root(FlatBufferBuilder& builder, const Profile& profile) {
   const auto model = write_model(builder, profile);
   const auto made_by = builder.CreateString(profile.made_by);
@@ -152,8 +178,10 @@ void write_root(FlatBufferBuilder& builder, const Profile& profile) {
   const auto plans = write_plans(builder, profile.plans);
   const auto sources = profile.sources.empty() ? Offset<flatbuffers::Vector<int32_t>>()
                                                : builder.CreateVector(profile.sources);
+  const auto sensitivity =
+      profile.sensitivity ? write_sensitivity(builder, *profile.sensitivity) : Offset<file::Sensitivity>();
   const auto root = file::CreateProfile(builder, file_version(profile), model, provenance, profile.centred, groups,
-                                        plans, profile.fingerprint, sources);
+                                        plans, profile.fingerprint, sources, sensitivity);
   file::FinishProfileBuffer(builder, root);
 }
 

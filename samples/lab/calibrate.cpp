@@ -1,33 +1,16 @@
 #include "samples/lab/calibrate.h"
 
 #include <memory>
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "samples/lab/decoder.h"
 #include "samples/lab/foldkv_attention.h"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/observe_cache_gradients.h"
+#include "samples/lab/plan_ratios.h"
 #include "samples/lab/status_macros.h"
 
 namespace foldkv_lab {
-namespace {
-
-absl::StatusOr<foldkv::Profile> with_plans(const foldkv::Profile& profile, const std::vector<double>& ratios) {
-  std::vector<std::string> names;
-  for (const double ratio : ratios) names.push_back(absl::StrCat(ratio, "x"));
-  std::vector<foldkv_plan_options> plans;
-  for (size_t index = 0; index < ratios.size(); ++index) {
-    plans.push_back(foldkv::init<foldkv_plan_options>());
-    plans.back().name = names[index].c_str();
-    plans.back().ratio = ratios[index];
-  }
-  LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Profile planned, "planning bits", profile.plan(plans));
-  return planned;
-}
-
-}  // namespace
 
 absl::StatusOr<foldkv::Profile> calibrate(FoldkvHost& host, const std::vector<TextSample>& samples,
                                           const CalibrationOptions& options,
@@ -54,7 +37,7 @@ absl::StatusOr<foldkv::Profile> calibrate(FoldkvHost& host, const std::vector<Te
   LAB_RETURN_IF_FOLDKV_ERROR("detaching the calibrator", foldkv::Calibrator::detach_from(attention->sequence()));
   LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Profile profile, "solving for a profile", calibrator.solve(options.solve));
   if (options.ratios.empty()) return profile;
-  return with_plans(profile, options.ratios);
+  return plan_ratios(profile, options.ratios);
 }
 
 }  // namespace foldkv_lab

@@ -42,6 +42,13 @@ absl::StatusOr<std::unique_ptr<FoldkvAttention>> FoldkvAttention::create(FoldkvH
   return absl::WrapUnique(new FoldkvAttention(host, profile, options, std::move(sequence)));
 }
 
+absl::StatusOr<std::unique_ptr<FoldkvAttention>> FoldkvAttention::fork() const {
+  LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Sequence sequence, "forking a sequence", sequence_.fork());
+  auto copy = absl::WrapUnique(new FoldkvAttention(host_, profile_, options_, std::move(sequence)));
+  copy->tokens_ = tokens_;
+  return copy;
+}
+
 absl::Status FoldkvAttention::begin_step(int64_t tokens, bool prompt_continues) {
   step_.reset();
   const foldkv_feed feed = foldkv::feed(sequence_, tokens, prompt_continues ? uint32_t{FOLDKV_FEED_CONTINUES} : 0u);

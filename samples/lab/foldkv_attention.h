@@ -33,6 +33,9 @@ class FoldkvAttention final : public Attention {
                                                                                const foldkv::Profile* profile,
                                                                                const Options& options);
 
+  // An independent copy of the cache. State error while a step is open.
+  [[nodiscard]] absl::StatusOr<std::unique_ptr<FoldkvAttention>> fork() const;
+
   [[nodiscard]] absl::Status begin_step(int64_t tokens, bool prompt_continues) override;
   [[nodiscard]] absl::Status attend(int64_t layer, const float* normed, float* output) override;
   [[nodiscard]] absl::Status commit_step() override;

@@ -8,6 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/profile_report.h"
+#include "samples/lab/sensitivity_report.h"
 #include "samples/lab/status_macros.h"
 
 namespace foldkv_lab {
@@ -20,11 +21,16 @@ struct Arguments {
 
 absl::Status run(const Arguments& arguments) {
   LAB_ASSIGN_OR_RETURN(const foldkv::Profile profile, load_profile(arguments.profile));
-  LAB_ASSIGN_OR_RETURN(const nlohmann::json report, report_profile(profile));
+  LAB_ASSIGN_OR_RETURN(nlohmann::json report, report_profile(profile));
+  const bool measured = profile.sensitivity_source().ok();
+  if (measured) {
+    LAB_ASSIGN_OR_RETURN(report["sensitivity"], report_sensitivity(profile));
+  }
   if (arguments.json) {
     print_json(report);
   } else {
-    std::cout << profile_summary(report) << profile_table(report) << std::flush;
+    std::cout << profile_summary(report) << profile_table(report)
+              << (measured ? sensitivity_table(report["sensitivity"]) : "") << std::flush;
   }
   return absl::OkStatus();
 }

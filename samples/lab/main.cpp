@@ -9,6 +9,8 @@
 #include "samples/lab/evaluate_command.h"
 #include "samples/lab/generate_command.h"
 #include "samples/lab/inspect_command.h"
+#include "samples/lab/plan_command.h"
+#include "samples/lab/sensitivity_command.h"
 #include "samples/lab/share_command.h"
 
 int main(int argc, char** argv) {
@@ -22,6 +24,8 @@ int main(int argc, char** argv) {
   foldkv_lab::add_generate_command(program, &command);
   foldkv_lab::add_evaluate_command(program, &command);
   foldkv_lab::add_share_command(program, &command);
+  foldkv_lab::add_sensitivity_command(program, &command);
+  foldkv_lab::add_plan_command(program, &command);
   CLI11_PARSE(program, argc, argv);
   try {
     const absl::Status status = command();

@@ -98,14 +98,6 @@ std::string band_text(const Json& bands) {
   return absl::StrJoin(parts, ",");
 }
 
-// "0-3" for adjacent layers, else "0,2,5".
-std::string layer_text(const Json& layers) {
-  const std::vector<int> numbers = layers.get<std::vector<int>>();
-  const bool adjacent = numbers.back() - numbers.front() + 1 == static_cast<int>(numbers.size());
-  return adjacent && numbers.size() > 1 ? absl::StrCat(numbers.front(), "-", numbers.back())
-                                        : absl::StrJoin(numbers, ",");
-}
-
 std::string side_row(const std::string& start, const char* name, const Json& side) {
   std::vector<std::string> shares;
   for (const Json& range : side["energy"]) {
@@ -119,6 +111,13 @@ std::string side_row(const std::string& start, const char* name, const Json& sid
 }
 
 }  // namespace
+
+std::string layer_text(const Json& layers) {
+  const std::vector<int> numbers = layers.get<std::vector<int>>();
+  const bool adjacent = numbers.back() - numbers.front() + 1 == static_cast<int>(numbers.size());
+  return adjacent && numbers.size() > 1 ? absl::StrCat(numbers.front(), "-", numbers.back())
+                                        : absl::StrJoin(numbers, ",");
+}
 
 absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
   LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_profile_info info, "reading the profile", profile.info());

@@ -15,4 +15,7 @@ namespace foldkv_lab {
 [[nodiscard]] std::string profile_summary(const nlohmann::json& report);
 [[nodiscard]] std::string profile_table(const nlohmann::json& report);
 
+// A report's layers: "0-3" for adjacent ones, else "0,2,5".
+[[nodiscard]] std::string layer_text(const nlohmann::json& layers);
+
 }  // namespace foldkv_lab

@@ -138,15 +138,16 @@ FIELD(foldkv_plan_info, bytes_per_token, 40, 8);
 FIELD(foldkv_plan_info, full_bytes_per_token, 48, 8);
 FIELD(foldkv_plan_info, expected_cost, 56, 8);
 
-STRUCT(foldkv_plan_options, 40);
+STRUCT(foldkv_plan_options, 48);
 FIELD(foldkv_plan_options, struct_size, 0, 4);
 FIELD(foldkv_plan_options, reserved, 4, 4);
 FIELD(foldkv_plan_options, name, 8, 8);
 FIELD(foldkv_plan_options, bytes_per_token, 16, 8);
 FIELD(foldkv_plan_options, ratio, 24, 8);
 FIELD(foldkv_plan_options, value_weight, 32, 8);
+FIELD(foldkv_plan_options, group_weights, 40, 8);
 
-STRUCT(foldkv_group_info, 64);
+STRUCT(foldkv_group_info, 80);
 FIELD(foldkv_group_info, struct_size, 0, 4);
 FIELD(foldkv_group_info, layer_count, 4, 4);
 FIELD(foldkv_group_info, key_width, 8, 4);
@@ -161,6 +162,8 @@ FIELD(foldkv_group_info, bytes_per_token, 40, 8);
 FIELD(foldkv_group_info, bytes_per_sequence, 48, 8);
 FIELD(foldkv_group_info, kind, 56, 4);
 FIELD(foldkv_group_info, reserved, 60, 4);
+FIELD(foldkv_group_info, expected_key_cost, 64, 8);
+FIELD(foldkv_group_info, expected_value_cost, 72, 8);
 
 STRUCT(foldkv_band, 16);
 FIELD(foldkv_band, width, 0, 4);
@@ -249,6 +252,65 @@ FIELD(foldkv_rebuild_options, side, 8, 4);
 FIELD(foldkv_rebuild_options, rotated, 12, 4);
 FIELD(foldkv_rebuild_options, first_token, 16, 8);
 FIELD(foldkv_rebuild_options, token_count, 24, 8);
+
+STRUCT(foldkv_replace_options, 24);
+FIELD(foldkv_replace_options, struct_size, 0, 4);
+FIELD(foldkv_replace_options, layer, 4, 4);
+FIELD(foldkv_replace_options, side, 8, 4);
+FIELD(foldkv_replace_options, reserved, 12, 4);
+FIELD(foldkv_replace_options, first_token, 16, 8);
+
+STRUCT(foldkv_perturb_options, 56);
+FIELD(foldkv_perturb_options, struct_size, 0, 4);
+FIELD(foldkv_perturb_options, layer, 4, 4);
+FIELD(foldkv_perturb_options, keys, 8, 4);
+FIELD(foldkv_perturb_options, reserved, 12, 4);
+FIELD(foldkv_perturb_options, scale, 16, 8);
+FIELD(foldkv_perturb_options, seed, 24, 8);
+FIELD(foldkv_perturb_options, example, 32, 8);
+FIELD(foldkv_perturb_options, first_token, 40, 8);
+FIELD(foldkv_perturb_options, token_count, 48, 8);
+
+STRUCT(foldkv_layer_sensitivity, 32);
+FIELD(foldkv_layer_sensitivity, struct_size, 0, 4);
+FIELD(foldkv_layer_sensitivity, reserved, 4, 4);
+FIELD(foldkv_layer_sensitivity, divergence, 8, 8);
+FIELD(foldkv_layer_sensitivity, rows, 16, 8);
+FIELD(foldkv_layer_sensitivity, examples, 24, 8);
+
+STRUCT(foldkv_sensitivity_source, 88);
+FIELD(foldkv_sensitivity_source, struct_size, 0, 4);
+FIELD(foldkv_sensitivity_source, reserved, 4, 4);
+FIELD(foldkv_sensitivity_source, scale, 8, 8);
+FIELD(foldkv_sensitivity_source, seed, 16, 8);
+FIELD(foldkv_sensitivity_source, text, 24, 64);
+
+STRUCT(foldkv_plan_wish, 80);
+FIELD(foldkv_plan_wish, struct_size, 0, 4);
+FIELD(foldkv_plan_wish, reserved, 4, 4);
+FIELD(foldkv_plan_wish, budget_bytes, 8, 8);
+FIELD(foldkv_plan_wish, tokens, 16, 8);
+FIELD(foldkv_plan_wish, sequences, 24, 8);
+FIELD(foldkv_plan_wish, generated_tokens, 32, 8);
+FIELD(foldkv_plan_wish, bytes_per_token, 40, 8);
+FIELD(foldkv_plan_wish, ratio, 48, 8);
+FIELD(foldkv_plan_wish, highest_cost, 56, 8);
+FIELD(foldkv_plan_wish, sequence_options, 64, 8);
+FIELD(foldkv_plan_wish, step_options, 72, 8);
+
+STRUCT(foldkv_plan_choice, 616);
+FIELD(foldkv_plan_choice, struct_size, 0, 4);
+FIELD(foldkv_plan_choice, plan, 4, 4);
+FIELD(foldkv_plan_choice, name, 8, 32);
+FIELD(foldkv_plan_choice, bytes_per_token, 40, 8);
+FIELD(foldkv_plan_choice, expected_cost, 48, 8);
+FIELD(foldkv_plan_choice, tokens_kept, 56, 8);
+FIELD(foldkv_plan_choice, keep_ratio, 64, 8);
+FIELD(foldkv_plan_choice, sequence_bytes, 72, 8);
+FIELD(foldkv_plan_choice, shared_bytes, 80, 8);
+FIELD(foldkv_plan_choice, total_bytes, 88, 8);
+FIELD(foldkv_plan_choice, budget_bytes, 96, 8);
+FIELD(foldkv_plan_choice, explanation, 104, 512);
 
 STRUCT(foldkv_feed, 32);
 FIELD(foldkv_feed, struct_size, 0, 4);

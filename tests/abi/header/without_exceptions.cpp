@@ -72,8 +72,32 @@ void a_step_runs_and_rolls_back() {
   const auto positions = sequence->positions();
   EXPECT(positions.ok() && *positions == std::vector<int64_t>{0, 1, 2});
 
+  auto fork = sequence->fork();
+  EXPECT(fork.ok());
+  if (!fork) return;
+  EXPECT(fork->replace({.layer = 0, .side = FOLDKV_VALUES}, foldkv::tensor(key.data(), {3, 1, 4})).ok());
+  EXPECT(fork->perturb({.layer = 0, .scale = 0.5, .first_token = 1, .token_count = 1}).ok());
+  std::vector<float> held(3 * 4);
+  EXPECT(fork->rebuild({.layer = 0, .side = FOLDKV_VALUES}, foldkv::tensor(held.data(), {3, 1, 4})).ok());
+  EXPECT(held[0] == 0.25f && held[4] != 0.25f && held[8] == 0.25f);
+  EXPECT(sequence->rebuild({.layer = 0, .side = FOLDKV_VALUES}, foldkv::tensor(held.data(), {3, 1, 4})).ok());
+  EXPECT(held[0] == 2.0f && held[4] == 2.0f);
+
   foldkv::Sequence moved = std::move(*sequence);
   EXPECT(moved.get() != nullptr && sequence->get() == nullptr);
+}
+
+void sensitivities_add_up() {
+  auto model = make_model();
+  if (!model) return;
+  auto sums = foldkv::Sensitivity::create(*model);
+  EXPECT(sums.ok());
+  if (!sums) return;
+  const float even[2] = {0.0f, 0.0f};
+  const float uneven[2] = {0.0f, 1.0f};
+  EXPECT(sums->add(0, FOLDKV_VALUES, foldkv::tensor(even, {1, 2}), foldkv::tensor(uneven, {1, 2})).ok());
+  const auto figures = sums->of(0, FOLDKV_VALUES);
+  EXPECT(figures.ok() && figures->examples == 1 && figures->divergence > 0.12 && figures->divergence < 0.1202);
 }
 
 void failures_carry_their_words() {
@@ -89,6 +113,7 @@ void failures_carry_their_words() {
 
 int main() {
   a_step_runs_and_rolls_back();
+  sensitivities_add_up();
   failures_carry_their_words();
   return failures == 0 ? 0 : 1;
 }

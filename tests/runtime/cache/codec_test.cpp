@@ -270,6 +270,10 @@ TEST_CASE("KVSharer: layers read the rows of their sources, and store none") {
       CHECK(scene.encoded(layer, side) == scene.encoded(roots[static_cast<size_t>(layer)], side));
     }
     CHECK(scene.encoded(2, side) == std::vector<float>(scene.row(2, side, 0), scene.row(2, side, kEncoded)));
+    const std::vector<float> row(static_cast<size_t>(scene.host.shape().key_width()), 1.0f);
+    const TensorView view{reinterpret_cast<const std::byte*>(row.data()), NumberFormat::kF32, 1, std::ssize(row),
+                          std::ssize(row)};
+    CHECK(scene.sequence->replace({1, side, 0}, view).code() == absl::StatusCode::kFailedPrecondition);
     const int64_t row_bytes = scene.host.shape().key_width() * 4;
     CHECK(scene.sequence->storage().ledger().of(Role::kExact) == 2 * 2 * 224 * row_bytes);  // pages of 32 tokens
   });
@@ -308,6 +312,20 @@ TEST_CASE("attention over every codec is attention over its rebuilt rows") {
         CHECK(largest_difference(outputs[static_cast<size_t>(layer)], expected) < 2e-5);
       }
     }
+  }
+}
+
+TEST_CASE("forks of every codec go on like the sequence itself") {
+  for (const NamedWish& named : all_wishes()) {
+    CAPTURE(named.name);
+    const Scene scene("cpu", named.wish);
+    const auto fork = scene.sequence->fork();
+    REQUIRE(fork.ok());
+    CHECK((*fork)->storage().ledger().total() == scene.sequence->storage().ledger().total());
+    const auto next = [&](const std::shared_ptr<Sequence>& sequence) {
+      return run_step(scene.runtime, scene.host, {{sequence, &scene.tokens, kPrompt, 1, false, {}}});
+    };
+    CHECK(next(*fork) == next(scene.sequence));
   }
 }
 

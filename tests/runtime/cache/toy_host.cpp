@@ -179,7 +179,7 @@ std::shared_ptr<Sequence> make_sequence(const std::shared_ptr<Runtime>& runtime,
 std::shared_ptr<const Profile> calibrate(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
                                          const ProfileChoice& choice, int64_t token_count) {
   CalibratorOptions options;
-  const auto layer_count = static_cast<int32_t>(host.shape().layers);
+  const auto layer_count = static_cast<int32_t>(host.shape().layers - choice.exact_layers);
   for (int32_t first = 0; first < layer_count; first += static_cast<int32_t>(choice.layers_per_group)) {
     // Layers with a window may not share latents with others: each such layer is a group of its own.
     LayerGroup group;

@@ -67,6 +67,7 @@ struct ProfileChoice {
   int32_t correction_rank = 0;
   bool uncentred = false;
   bool rotate = false;
+  int64_t exact_layers = 0;  // the last ones, in no group
 };
 [[nodiscard]] std::shared_ptr<const Profile> calibrate(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
                                                        const ProfileChoice& choice, int64_t token_count = 400);

@@ -51,6 +51,12 @@ int64_t bytes_of(const Profile& profile, const Plan& plan) {
   return bytes;
 }
 
+double bits_of(const std::vector<Band>& bands) {
+  double bits = 0.0;
+  for (const Band& band : bands) bits += static_cast<double>(band.width * band.bits) / band.step;
+  return bits;
+}
+
 TEST_CASE("plans keep to their bytes, use them, and lose less with more of them") {
   const Profile profile = wide_profile();
   const double full = 4.0 * 2 * kWidth;
@@ -96,13 +102,53 @@ TEST_CASE("a weight shifts bits between the sides") {
   const auto value_bits = [](double weight) {
     const Profile planned = plan_bits(wide_profile(), {{"p", 0.0, 24.0, weight}}).value();
     double bits = 0.0;
-    for (const GroupPlan& group : planned.plans[0].groups) {
-      for (const Band& band : group.values) bits += static_cast<double>(band.width * band.bits) / band.step;
-    }
+    for (const GroupPlan& group : planned.plans[0].groups) bits += bits_of(group.values);
     return bits;
   };
   CHECK(value_bits(0.01) < value_bits(1.0));
   CHECK(value_bits(1.0) < value_bits(100.0));
+}
+
+TEST_CASE("a weight of one group and side shifts bits there") {
+  const auto plan_with = [](const SideNumbers& weights) {
+    return plan_bits(wide_profile(), {{"p", 0.0, 24.0, 1.0, weights}}).value().plans[0];
+  };
+  const Plan even = plan_with({{1.0, 1.0}, {1.0, 1.0}});
+  CHECK(even == plan_bits(wide_profile(), {{"p", 0.0, 24.0}}).value().plans[0]);
+  CHECK(even == plan_with({{7.0, 7.0}, {7.0, 7.0}}));  // only ratios count
+  const Plan shifted = plan_with({{1.0, 1.0}, {1.0, 100.0}});
+  CHECK(bits_of(shifted.groups[1].values) > bits_of(even.groups[1].values));
+  CHECK(bits_of(shifted.groups[0].keys) < bits_of(even.groups[0].keys));
+  // Both kinds of weight multiply.
+  CHECK(plan_with({{1.0, 50.0}, {1.0, 50.0}}) == plan_bits(wide_profile(), {{"p", 0.0, 24.0, 50.0}}).value().plans[0]);
+  // Variances times a weight are what a profile with such variances has.
+  Profile scaled = wide_profile();
+  for (double& variance : scaled.groups[1].keys.variances) variance *= 64.0;
+  CHECK(plan_with({{1.0, 1.0}, {64.0, 1.0}}) == plan_bits(scaled, {{"p", 0.0, 24.0}}).value().plans[0]);
+}
+
+TEST_CASE("weights that are none") {
+  const auto refused = [](const SideNumbers& weights, double value_weight, const std::string& argument) {
+    const Status status = plan_bits(wide_profile(), {{"p", 0.0, 24.0, value_weight, weights}}).status();
+    CHECK(argument_of(status) == argument);
+  };
+  refused({{1.0, 1.0}}, 1.0, "plans[0].group_weights");
+  refused({{1.0, 1.0}, {1.0, 0.0}}, 1.0, "plans[0].group_weights[1][1]");
+  refused({{-1.0, 1.0}, {1.0, 1.0}}, 1.0, "plans[0].group_weights[0][0]");
+  refused({{1.0, std::nan("")}, {1.0, 1.0}}, 1.0, "plans[0].group_weights[0][1]");
+  refused({{1.0, 1e200}, {1.0, 1.0}}, 1e200, "plans[0].group_weights[0][1]");
+}
+
+TEST_CASE("costs of sides sum to the cost of the plan") {
+  const Profile profile = wide_profile();
+  const SideNumbers costs = expected_costs(profile, profile.plans[0]);
+  REQUIRE(costs.size() == 2);
+  double first = 0.0;
+  for (double variance : profile.groups[0].keys.variances) first += variance * 6.9 / 12.0 / 49.0;
+  CHECK(costs[0][0] == doctest::Approx(first));
+  CHECK(costs[1][1] == doctest::Approx(first / 9.0));
+  CHECK(costs[0][0] + costs[0][1] + costs[1][0] + costs[1][1] ==
+        doctest::Approx(expected_cost(profile, profile.plans[0])));
 }
 
 TEST_CASE("the cost of a plan in closed form") {

@@ -107,6 +107,57 @@ TEST_CASE("contents that contradict themselves") {
   check_corrupt("fingerprint", [](file::ProfileT& root) { root.model->name = "sampled"; });
 }
 
+TEST_CASE("sensitivities that contradict themselves") {
+  const auto add = [](file::ProfileT& root) -> file::SensitivityT& {
+    Profile profile = test::sample_profile();
+    profile.sensitivity = test::sample_sensitivity();
+    const std::vector<uint8_t> bytes = write_profile(profile).value();
+    root.sensitivity = std::move(file::UnPackProfile(bytes.data())->sensitivity);
+    return *root.sensitivity;
+  };
+  CHECK(read_with([&](file::ProfileT& root) { add(root); }).ok());
+  check_corrupt("examples of 4", [&](file::ProfileT& root) { add(root).values->examples.pop_back(); });
+  check_corrupt("rows of 6", [&](file::ProfileT& root) { add(root).keys->rows.push_back(1); });
+  check_corrupt("4 layers", [&](file::ProfileT& root) {
+    file::LayerFiguresT& figures = *add(root).keys;
+    figures.divergences.pop_back();
+    figures.rows.pop_back();
+    figures.examples.pop_back();
+  });
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  check_corrupt("values[0]", [&](file::ProfileT& root) { add(root).values->divergences[0] = nan; });
+  check_corrupt("values[1]", [&](file::ProfileT& root) { add(root).values->divergences[1] = -1.0; });
+  check_corrupt("values[2]", [&](file::ProfileT& root) { add(root).values->divergences[2] = 1.0; });
+  check_corrupt("values[3]", [&](file::ProfileT& root) { add(root).values->rows[3] = 1; });
+  check_corrupt("keys[4]", [&](file::ProfileT& root) { add(root).keys->examples[4] = -1; });
+  check_corrupt("scale", [&](file::ProfileT& root) { add(root).scale = nan; });
+  check_corrupt("text", [&](file::ProfileT& root) { add(root).text = std::string(64, 'x'); });
+}
+
+// What is not in the fingerprint may be changed by whoever makes the checksum fit, but never to what is not valid.
+TEST_CASE("any byte of a file with sensitivities may lie") {
+  Profile profile = test::sample_profile();
+  profile.sensitivity = test::sample_sensitivity();
+  const std::vector<uint8_t> written = write_profile(profile).value();
+  std::vector<uint8_t> bytes(written.begin(), written.end() - 8);
+  int64_t changed = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    const uint8_t original = bytes[at];
+    for (int value : {0x00, 0x01, 0x7f, 0x80, 0xff, original ^ 0x01, original ^ 0x08}) {
+      bytes[at] = static_cast<uint8_t>(value);
+      const std::vector<uint8_t> file = sealed(bytes);
+      const StatusOr<Profile> read = read_profile(file.data(), file.size());
+      if (!read.ok()) continue;
+      Profile again = *read;
+      CHECK(finish_profile(again).ok());
+      CHECK(read->fingerprint == profile.fingerprint);
+      changed += test::equal(*read, profile) ? 0 : 1;
+    }
+    bytes[at] = original;
+  }
+  CHECK(changed > 0);
+}
+
 TEST_CASE("the wrong identifier") {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(file::CreateProfile(builder, sample_tables().get()), "FKVS");

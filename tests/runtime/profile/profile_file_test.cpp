@@ -62,6 +62,21 @@ TEST_CASE("several plans come back, in a file of version 2; one that covers its 
   CHECK(version_of(write_profile(profile).value()) == 2);
 }
 
+TEST_CASE("sensitivities come back; they change neither the fingerprint nor the version") {
+  Profile profile = test::sample_profile();
+  const uint64_t fingerprint = profile.fingerprint;
+  profile.sensitivity = test::sample_sensitivity();
+  REQUIRE(finish_profile(profile).ok());
+  CHECK(profile.fingerprint == fingerprint);
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  CHECK(version_of(bytes) == 1);
+  const StatusOr<Profile> read = read_profile(bytes.data(), bytes.size());
+  REQUIRE_MESSAGE(read.ok(), read.status().ToString());
+  CHECK(test::equal(*read, profile));
+  CHECK(read->sensitivity->values[3].divergence == 2.5);
+  CHECK(write_profile(*read).value() == bytes);
+}
+
 TEST_CASE("the file names its kind and is whole words") {
   const std::vector<uint8_t> bytes = sample_file();
   CHECK(std::memcmp(bytes.data() + 4, "FKVP", 4) == 0);

@@ -80,13 +80,23 @@ Profile sample_profile() {
   return profile;
 }
 
+ProfileSensitivity sample_sensitivity() {
+  ProfileSensitivity sensitivity;
+  sensitivity.scale = 0.0625;
+  sensitivity.seed = 0xfedcba9876543210u;
+  sensitivity.text = "the Perl manual";
+  sensitivity.keys.resize(5);
+  sensitivity.values = {{0.03125, 300, 2}, {0.0, 300, 2}, {}, {2.5, 300, 2}, {0.001, 12, 1}};
+  return sensitivity;
+}
+
 bool equal(const Profile& a, const Profile& b) {
   const auto same_group = [](const ProfileGroup& x, const ProfileGroup& y) { return equal(x, y); };
   return a.model_fingerprint == b.model_fingerprint && a.model_name == b.model_name && a.layer_count == b.layer_count &&
          a.centred == b.centred && a.calibration_tokens == b.calibration_tokens &&
          a.calibration_samples == b.calibration_samples && a.made_by == b.made_by &&
          std::equal(a.groups.begin(), a.groups.end(), b.groups.begin(), b.groups.end(), same_group) &&
-         a.plans == b.plans && a.fingerprint == b.fingerprint;
+         a.plans == b.plans && a.fingerprint == b.fingerprint && a.sensitivity == b.sensitivity;
 }
 
 }  // namespace foldkv::test

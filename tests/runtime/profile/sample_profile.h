@@ -16,6 +16,9 @@ namespace foldkv::test {
 // tests/data/profile_0_1.fkvp holds it as version 0.1 wrote it, so it may never change.
 [[nodiscard]] Profile sample_profile();
 
+// Of the five layers' values, one of which was not measured; no keys were.
+[[nodiscard]] ProfileSensitivity sample_sensitivity();
+
 // Every field, compared one by one.
 [[nodiscard]] bool equal(const Profile& a, const Profile& b);
 

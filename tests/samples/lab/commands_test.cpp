@@ -1,4 +1,4 @@
-// The four commands one after the other, as a user types them.
+// The commands one after the other, as a user types them.
 
 #include <cmath>
 #include <filesystem>
@@ -15,6 +15,8 @@
 #include "samples/lab/evaluate_command.h"
 #include "samples/lab/generate_command.h"
 #include "samples/lab/inspect_command.h"
+#include "samples/lab/plan_command.h"
+#include "samples/lab/sensitivity_command.h"
 #include "samples/lab/share_command.h"
 #include "tests/samples/lab/stories.h"
 #include "tests/support/data.h"
@@ -50,6 +52,8 @@ Outcome run(std::vector<std::string> arguments) {
   add_generate_command(program, &command);
   add_evaluate_command(program, &command);
   add_share_command(program, &command);
+  add_sensitivity_command(program, &command);
+  add_plan_command(program, &command);
   std::vector<const char*> pointers = {"foldkv-lab"};
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
   program.parse(static_cast<int>(pointers.size()), pointers.data());
@@ -177,6 +181,74 @@ TEST_CASE("bit plans from gradients, compared in one evaluation") {
       Json::parse(run_well(desk.with_model({"generate", "--profile", desk.profile(), "--plan", "8x", "--prompt",
                                             "@" + desk.text(), "--prompt-tokens", "200", "--tokens", "5", "--json"})));
   CHECK(generated["foldkv"]["tokens"].size() == 5);
+}
+
+TEST_CASE("sensitivities are measured, stored, and followed by new plans") {
+  const Desk desk;
+  using Json = nlohmann::json;
+  (void)desk.calibrate({"--plan", "4", "8", "--layers-per-group", "3"});
+  const std::string result = desk.profile() + "-measured";
+  std::vector<std::string> arguments =
+      desk.with_model({"sensitivity", "--profile", desk.profile(), "--text", desk.text(), "--out", result, "--examples",
+                       "1", "--length", "160", "--prefix", "128", "--seed", "3"});
+  CHECK(run_well(arguments).find("values, KL") != std::string::npos);
+  arguments.insert(arguments.end(), {"--json", "--keys", "--groups", "8x", "--plan", "8", "16"});
+  const Json measured = Json::parse(run_well(arguments));
+  REQUIRE(measured["layers"].size() == 5);
+  CHECK(measured["layers"][4]["values"]["kl"] > 0);
+  CHECK(measured["layers"][0]["keys"]["examples"] == 1);
+  CHECK(measured["text"] == "text");
+  CHECK(measured["seed"] == 3);
+  REQUIRE(measured["groups"].size() == 2);
+  double weights = 0;
+  for (const Json& group : measured["groups"]) {
+    weights += group["keys"]["weight"].get<double>() + group["values"]["weight"].get<double>();
+  }
+  CHECK(weights == doctest::Approx(4.0));
+  const Json inspected = Json::parse(run_well({"inspect", result, "--json"}));
+  REQUIRE(inspected["plans"].size() == 2);
+  CHECK(inspected["plans"][1]["name"] == "16x");
+  CHECK(inspected["sensitivity"]["layers"] == measured["layers"]);
+  CHECK(run_well({"inspect", result}).find("values, KL") != std::string::npos);
+  CHECK(run_well({"inspect", desk.profile()}).find("values, KL") == std::string::npos);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> changed =
+        desk.with_model({"sensitivity", "--profile", desk.profile(), "--text", desk.text(), "--out", result});
+    changed.insert(changed.end(), more.begin(), more.end());
+    return std::string(run(changed).status.message());
+  };
+  CHECK(refused({"--plan", "8"}).find("--plan needs --groups") != std::string::npos);
+  CHECK(refused({"--groups", "9x"}).find("no plan \"9x\"") != std::string::npos);
+  CHECK(refused({"--length", "160", "--prefix", "160"}).find("prefix of 160") != std::string::npos);
+}
+
+TEST_CASE("a plan is chosen from a wish") {
+  const Desk desk;
+  using Json = nlohmann::json;
+  (void)desk.calibrate({"--plan", "4", "8", "--layers-per-group", "3"});
+  const auto chosen = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments =
+        desk.with_model({"plan", "--profile", desk.profile(), "--tokens", "400", "--sequences", "2", "--json"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Json::parse(run_well(arguments));
+  };
+  const Json free = chosen({"--budget", "64MiB"});
+  CHECK(free["choice"]["plan"] == "4x");
+  CHECK(free["choice"]["budget_bytes"] == 64 << 20);
+  REQUIRE(free["plans"].size() == 2);
+  CHECK(free["plans"][0]["sequence_bytes"] > free["plans"][1]["sequence_bytes"]);
+  CHECK(chosen({"--ratio", "6"})["choice"]["plan"] == "8x");
+  const auto tight = free["choice"]["total_bytes"].get<int64_t>() * 2 / 3;
+  const Json shared = chosen({"--budget", std::to_string(tight) + "B"});
+  CHECK(shared["choice"]["plan"] == "8x");
+  CHECK(shared["choice"]["total_bytes"] <= tight);
+  const std::string words = run_well(desk.with_model(
+      {"plan", "--profile", desk.profile(), "--tokens", "400", "--budget", "64 MiB", "--generated", "10"}));
+  CHECK(words.find("* 4x") != std::string::npos);
+  CHECK(words.find("1 sequence of 400 + 10 tokens, in 64.0 MiB") != std::string::npos);
+  const Outcome refused =
+      run(desk.with_model({"plan", "--profile", desk.profile(), "--tokens", "400", "--ratio", "80"}));
+  CHECK(std::string(refused.status.message()).find("nearest") != std::string::npos);
 }
 
 TEST_CASE("the same in words") {

@@ -1,0 +1,52 @@
+#include "runtime/cache/rewrite_exact_rows.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/cache/exact_rows.h"
+#include "runtime/cache/token_run.h"
+
+namespace foldkv {
+namespace {
+
+// Tokens written at once: bounds the memory of a call.
+constexpr int64_t kPieceTokens = 256;
+
+MutableTensorView rows_in(std::vector<std::byte>& memory, NumberFormat format, int64_t count, int64_t width) {
+  return {memory.data(), format, count, width, width};
+}
+
+}  // namespace
+
+StatusOr<ExactRows> find_exact_rows(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first_token,
+                                    int64_t count) {
+  if (!sequence.storage().stores(layer)) {
+    return state_error(absl::StrCat("layer ", layer, " reads another layer's keys and values and has none of its own"));
+  }
+  const TokenRun run = token_run(sequence, layer, first_token);
+  if (run.region == Region::kExact && run.count >= count) return ExactRows{layer, side, run.slot, count};
+  const int64_t latent = run.region == Region::kLatent ? first_token : first_token + run.count;
+  return state_error(absl::StrCat("token ", latent, " of layer ", layer,
+                                  " is a latent; only exact keys and values can be written"));
+}
+
+Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows fill) {
+  backend::Backend& backend = sequence.runtime().backend();
+  const backend::ExactLayout& layout = sequence.storage().exact_layout(target.layer);
+  const int64_t most = std::min(kPieceTokens, target.count);
+  std::vector<std::byte> numbers(static_cast<size_t>(most * layout.width * bytes_of(NumberFormat::kF32)));
+  std::vector<std::byte> rounded(static_cast<size_t>(most * layout.row_bytes()));
+  for (const bool writes : {false, true}) {
+    for (int64_t done = 0; done < target.count; done += most) {
+      const int64_t count = std::min(most, target.count - done);
+      const MutableTensorView rows = rows_in(numbers, NumberFormat::kF32, count, layout.width);
+      FOLDKV_RETURN_IF_ERROR(fill(done, rows));
+      FOLDKV_RETURN_IF_ERROR(
+          writes ? write_exact_rows(sequence, target.layer, target.side, target.first_slot + done, rows)
+                 : backend.convert(rows, rows_in(rounded, layout.format, count, layout.width)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace foldkv

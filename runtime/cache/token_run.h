@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/cache/sequence.h"
+
+namespace foldkv {
+
+enum class Region { kExact, kLatent };
+
+// Where a run of tokens lies.
+struct TokenRun {
+  Region region = Region::kExact;
+  int64_t slot = 0;
+  int64_t count = 0;
+};
+
+// The longest run of tokens of a layer that begins at token and stays in one region.
+[[nodiscard]] inline TokenRun token_run(const Sequence& sequence, int64_t layer, int64_t token) {
+  const SequenceStorage& storage = sequence.storage();
+  const ExactSet& set = storage.set_of(layer);
+  const int64_t latents = set.grouped ? storage.latent_tokens() : 0;
+  if (latents == 0) return {Region::kExact, token, set.token_count - token};
+  const int64_t sinks = storage.sink_slots();
+  if (token < sinks) return {Region::kExact, token, sinks - token};
+  if (token < sinks + latents) return {Region::kLatent, token - sinks, sinks + latents - token};
+  return {Region::kExact, token - latents, set.token_count + latents - token};
+}
+
+}  // namespace foldkv
