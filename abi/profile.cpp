@@ -25,6 +25,7 @@ foldkv_profile_info profile_info(const Profile& profile) {
   write_text(info.model_name, profile.model_name);
   write_text(info.made_by, profile.made_by);
   info.plan_count = static_cast<int32_t>(profile.plans.size());
+  info.shrinkage = profile.shrinkage;
   return info;
 }
 

@@ -276,6 +276,7 @@ typedef struct foldkv_profile_info {
   char made_by[64];           /* library and version */
   int32_t plan_count;         /* 1 or more; plan 0 is the default */
   int32_t reserved;
+  double shrinkage;           /* 0 to 1: see foldkv_calibrator_solve. Above 0 the profile was made from few rows */
 } foldkv_profile_info;
 
 /* A plan says with how many bits each latent coordinate is stored. All plans of a profile share its bases. */
@@ -403,7 +404,10 @@ typedef struct foldkv_solve_options {
 } foldkv_solve_options;
 
 /* Leading eigenvectors of the covariance of the stacked keys, and of the values, of each group
- * (BellowsKV's closed form for inputs after the norm). FOLDKV_E_STATE with fewer rows than coordinates. */
+ * (BellowsKV's closed form for inputs after the norm). A group with fewer rows than coordinates (layers * key_width) has
+ * its covariance shrunk towards a multiple of the identity, in the metric's coordinates when there is one, by the closed
+ * form of Chen, Wiesel, Eldar and Hero (2010); foldkv_profile_info.shrinkage has the largest share over groups and sides.
+ * FOLDKV_E_STATE with fewer than 2 rows. */
 FOLDKV_API foldkv_status foldkv_calibrator_solve(const foldkv_calibrator* calibrator,
                                                  const foldkv_solve_options* options, foldkv_profile** profile,
                                                  foldkv_error* error);

@@ -11,12 +11,12 @@
 #include "runtime/base/check_range.h"
 #include "runtime/calibration/observed_rows.h"
 #include "runtime/calibration/run_tasks.h"
-#include "runtime/calibration/solver.h"
 #include "runtime/profile/limits.h"
 
 namespace foldkv {
 namespace {
 
+constexpr int64_t kFewestRows = 2;  // one has no variance
 constexpr int64_t kMaxFirstToken = int64_t{1} << 40;
 
 int64_t stacked_width(const Model& model, const LayerGroup& group) {
@@ -162,12 +162,11 @@ Status Calibrator::check_solvable(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(failure_);
   FOLDKV_RETURN_IF_ERROR(check_solve_options(options));
   const int64_t rows = moments_[0].keys.count();
+  if (rows < kFewestRows) {
+    return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", kFewestRows, " or more"));
+  }
   for (size_t group = 0; group < groups_.size(); ++group) {
     const int64_t width = moments_[group].keys.width();
-    if (rows < width) {
-      return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", width, " or more: group ", group,
-                                      " has that many coordinates (layers * key width)"));
-    }
     FOLDKV_RETURN_IF_ERROR(check_range("correction_rank", options.correction.rank, 0, width));
   }
   if (options.use_metric && !has_gradients()) {
@@ -211,8 +210,8 @@ StatusOr<Metric> Calibrator::metric(size_t group, backend::Side side, double flo
   return make_metric(blocks, model_->layer(groups_[group][0]).key_width(), floor);
 }
 
-StatusOr<ProfileSide> Calibrator::solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
-                                                const SolveOptions& options) const {
+StatusOr<SolvedSide> Calibrator::solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
+                                               const SolveOptions& options) const {
   const Moments& rows = moments_[group].rows(side);
   if (!options.use_metric) return solve_side(*backend_, rows, nullptr, bands, options);
   FOLDKV_ASSIGN_OR_RETURN(const Metric found, metric(group, side, options.metric_floor));
@@ -223,7 +222,7 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(check_solvable(options));
   Profile profile = empty_profile(options);
   const int64_t task_count = 2 * std::ssize(groups_);
-  std::vector<StatusOr<ProfileSide>> sides(static_cast<size_t>(task_count));
+  std::vector<StatusOr<SolvedSide>> sides(static_cast<size_t>(task_count));
   run_tasks(task_count, backend_->thread_count(), [&](int64_t task) {
     const auto index = static_cast<size_t>(task / 2);
     const backend::Side side = task % 2 == 0 ? backend::Side::kKeys : backend::Side::kValues;
@@ -236,8 +235,11 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
     }
   });
   for (size_t index = 0; index < profile.groups.size(); ++index) {
-    FOLDKV_ASSIGN_OR_RETURN(profile.groups[index].keys, std::move(sides[2 * index]));
-    FOLDKV_ASSIGN_OR_RETURN(profile.groups[index].values, std::move(sides[2 * index + 1]));
+    FOLDKV_ASSIGN_OR_RETURN(SolvedSide keys, std::move(sides[2 * index]));
+    FOLDKV_ASSIGN_OR_RETURN(SolvedSide values, std::move(sides[2 * index + 1]));
+    profile.shrinkage = std::max({profile.shrinkage, keys.shrinkage, values.shrinkage});
+    profile.groups[index].keys = std::move(keys.side);
+    profile.groups[index].values = std::move(values.side);
   }
   FOLDKV_RETURN_IF_ERROR(finish_profile(profile));
   return profile;

@@ -13,6 +13,7 @@
 #include "runtime/calibration/metric.h"
 #include "runtime/calibration/moments.h"
 #include "runtime/calibration/solve_options.h"
+#include "runtime/calibration/solver.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/profile.h"
 
@@ -61,8 +62,9 @@ class Calibrator {
   // Adds the rows of other. Mismatch error when the models, groups or skip_tokens differ.
   [[nodiscard]] Status merge(const Calibrator& other);
 
-  // Argument errors of check_solve_options; state error with fewer rows than coordinates, or when the metric is asked
-  // for and no gradients were observed.
+  // Fewer rows than a group has coordinates are made up for by shrinkage, which the profile names (solve_side).
+  // Argument errors of check_solve_options; state error with fewer than 2 rows, or when the metric is asked for and no
+  // gradients were observed.
   [[nodiscard]] StatusOr<Profile> solve(const SolveOptions& options) const;
 
  private:
@@ -91,8 +93,8 @@ class Calibrator {
   [[nodiscard]] Status add_layers(const LayerGroup& group, Moments& target, std::span<const TensorView> layers,
                                   int64_t first_token);
   [[nodiscard]] StatusOr<Metric> metric(size_t group, backend::Side side, double floor) const;
-  [[nodiscard]] StatusOr<ProfileSide> solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
-                                                    const SolveOptions& options) const;
+  [[nodiscard]] StatusOr<SolvedSide> solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
+                                                   const SolveOptions& options) const;
   [[nodiscard]] bool has_gradients() const;
   void make_room_for_gradients();
   [[nodiscard]] Status merge_group(GroupMoments& target, const GroupMoments& other);

@@ -7,6 +7,7 @@
 
 #include "runtime/calibration/principal_directions.h"
 #include "runtime/calibration/scale_group_rotation.h"
+#include "runtime/calibration/shrinkage.h"
 #include "runtime/calibration/weigh_by_metric.h"
 #include "runtime/profile/bands.h"
 
@@ -37,12 +38,18 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
   return bands;
 }
 
-StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
-                                 const std::vector<Band>& bands, const SolveOptions& options) {
-  ProfileSide side;
+StatusOr<SolvedSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
+                                const std::vector<Band>& bands, const SolveOptions& options) {
+  SolvedSide solved;
+  ProfileSide& side = solved.side;
   side.latent_width = width_of(bands);
   FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.covariance(backend, options.centred));
   if (metric != nullptr) weigh_covariance(*metric, covariance.matrix);
+  if (moments.count() < moments.width()) {
+    const int64_t degrees_of_freedom = moments.count() - (options.centred ? 1 : 0);
+    solved.shrinkage = oracle_shrinkage(covariance.matrix, moments.width(), degrees_of_freedom);
+    shrink_covariance(covariance.matrix, moments.width(), solved.shrinkage);
+  }
   FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,
                           principal_directions(covariance.matrix, moments.width(), side.latent_width));
   if (options.rotate) rotate_scale_groups(directions.basis, bands, options.scale_group);
@@ -57,7 +64,7 @@ StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& momen
   }
   side.mean = to_f32(covariance.mean);
   side.variances = std::move(directions.variances);
-  return side;
+  return solved;
 }
 
 }  // namespace foldkv

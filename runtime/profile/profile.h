@@ -59,10 +59,11 @@ struct Profile {
   bool centred = true;
   int64_t calibration_tokens = 0;
   int64_t calibration_samples = 0;
+  double shrinkage = 0.0;  // 0 to 1: largest share of the identity in a covariance, 0 when there were enough rows
   std::string made_by;
   std::vector<ProfileGroup> groups;  // disjoint, in rising order of their first layer
   std::vector<Plan> plans;           // one or more, of different names; the first is the default
-  uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
+  uint64_t fingerprint = 0;          // see content_fingerprint; set by finish_profile and by the reader
 };
 
 // How one group's latents are stored under a plan. Refers to the group's variances.

@@ -186,6 +186,9 @@ Status check_content(const Profile& profile) {
   if (profile.calibration_samples < 0) {
     return content_error("calibration_samples", profile.calibration_samples, "0 or more");
   }
+  if (!(profile.shrinkage >= 0.0 && profile.shrinkage <= 1.0)) {
+    return content_error("shrinkage", profile.shrinkage, "0 to 1");
+  }
   if (profile.groups.empty()) return content_error("groups", "none", "1 or more");
   std::vector<bool> taken(static_cast<size_t>(profile.layer_count));
   for (size_t index = 0; index < profile.groups.size(); ++index) {

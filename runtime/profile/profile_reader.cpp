@@ -156,6 +156,7 @@ StatusOr<Profile> read_content(const file::Profile& root) {
   profile.centred = root.centred();
   profile.calibration_tokens = root.provenance()->calibration_tokens();
   profile.calibration_samples = root.provenance()->calibration_samples();
+  profile.shrinkage = root.provenance()->shrinkage();
   profile.made_by = copy(root.provenance()->made_by());
   for (const file::Group* group : *root.groups()) profile.groups.push_back(read_group(*group));
   for (const file::Plan* plan : *root.plans()) {

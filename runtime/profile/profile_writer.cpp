@@ -127,8 +127,8 @@ Offset<file::ModelIdentity> write_model(FlatBufferBuilder& builder, const Profil
 void write_root(FlatBufferBuilder& builder, const Profile& profile) {
   const auto model = write_model(builder, profile);
   const auto made_by = builder.CreateString(profile.made_by);
-  const auto provenance =
-      file::CreateProvenance(builder, made_by, profile.calibration_tokens, profile.calibration_samples);
+  const auto provenance = file::CreateProvenance(builder, made_by, profile.calibration_tokens,
+                                                 profile.calibration_samples, profile.shrinkage);
   const auto groups = write_groups(builder, profile);
   const auto plans = write_plans(builder, profile.plans);
   const auto root = file::CreateProfile(builder, file_version(profile), model, provenance, profile.centred, groups,

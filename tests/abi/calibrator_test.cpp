@@ -103,15 +103,36 @@ TEST_CASE("observed tensors are checked and a refused one counts for nothing") {
   foldkv_profile_release(profile);
 }
 
-TEST_CASE("too few rows cannot be solved") {
+TEST_CASE("one row cannot be solved") {
   const Api api;
   const Calibration calibration(api);
-  REQUIRE(calibration.observe(Sample(20)) == FOLDKV_OK);
+  REQUIRE(calibration.observe(Sample(5)) == FOLDKV_OK);
   foldkv_profile* profile = nullptr;
   foldkv_error error = sized<foldkv_error>();
   CHECK(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, &error) == FOLDKV_E_STATE);
-  CHECK(std::string(error.message).find("16") != std::string::npos);
+  CHECK(std::string(error.message).find("got 1 ") != std::string::npos);
   CHECK(profile == nullptr);
+}
+
+TEST_CASE("fewer rows than coordinates give a profile that says so and serves a sequence") {
+  Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(20)) == FOLDKV_OK);  // 16 rows of 32 coordinates
+  foldkv_profile* profile = nullptr;
+  REQUIRE(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, nullptr) == FOLDKV_OK);
+  auto info = sized<foldkv_profile_info>();
+  REQUIRE(foldkv_profile_get_info(profile, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.shrinkage > 0.0);
+  CHECK(info.shrinkage <= 1.0);
+  REQUIRE(foldkv_profile_get_info(api.profile, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.shrinkage == 0.0);
+  foldkv_sequence_release(api.sequence);
+  REQUIRE(foldkv_sequence_create(api.runtime, api.model, profile, nullptr, &api.sequence, nullptr) == FOLDKV_OK);
+  api.feed(200, 3);
+  auto stats = sized<foldkv_sequence_stats>();
+  REQUIRE(foldkv_sequence_get_stats(api.sequence, &stats, nullptr) == FOLDKV_OK);
+  CHECK(stats.latent_tokens == 132);
+  foldkv_profile_release(profile);
 }
 
 TEST_CASE("solve options are checked and named") {

@@ -116,7 +116,7 @@ FIELD(foldkv_layer_weights, key_bias, 448, 88);
 FIELD(foldkv_layer_weights, value_bias, 536, 88);
 FIELD(foldkv_layer_weights, output_bias, 624, 88);
 
-STRUCT(foldkv_profile_info, 248);
+STRUCT(foldkv_profile_info, 256);
 FIELD(foldkv_profile_info, struct_size, 0, 4);
 FIELD(foldkv_profile_info, layer_count, 4, 4);
 FIELD(foldkv_profile_info, group_count, 8, 4);
@@ -129,6 +129,7 @@ FIELD(foldkv_profile_info, model_name, 48, 128);
 FIELD(foldkv_profile_info, made_by, 176, 64);
 FIELD(foldkv_profile_info, plan_count, 240, 4);
 FIELD(foldkv_profile_info, reserved, 244, 4);
+FIELD(foldkv_profile_info, shrinkage, 248, 8);
 
 STRUCT(foldkv_plan_info, 64);
 FIELD(foldkv_plan_info, struct_size, 0, 4);

@@ -24,7 +24,7 @@ ProfileSide solved(const std::vector<float>& rows, int64_t width, const SolveOpt
   Moments moments(width);
   MomentsScratch scratch(width);
   CHECK(moments.observe(backend, rows.data(), static_cast<int64_t>(rows.size()) / width, scratch).ok());
-  return solve_side(backend, moments, nullptr, bands_of(options, Side::kKeys, width, width), options).value();
+  return solve_side(backend, moments, nullptr, bands_of(options, Side::kKeys, width, width), options).value().side;
 }
 
 // basis * basis^T [width][width]: equal for bases of one space.
@@ -219,7 +219,7 @@ TEST_CASE("with a metric, what is left out costs the variances of its coordinate
     options.rotate = rotate;
     options.scale_group = 4;
     const ProfileSide side =
-        solve_side(backend, moments, &metric, bands_of(options, Side::kKeys, kWidth, kWidth), options).value();
+        solve_side(backend, moments, &metric, bands_of(options, Side::kKeys, kWidth, kWidth), options).value().side;
     for (int64_t kept : {0, 4, 12, 16}) {
       double expected = 0.0;
       for (int64_t k = kept; k < kWidth; ++k) expected += side.variances[static_cast<size_t>(k)];

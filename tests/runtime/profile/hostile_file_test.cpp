@@ -97,6 +97,9 @@ TEST_CASE("contents that contradict themselves") {
   check_corrupt("basis", [](file::ProfileT& root) { root.groups[0]->values->basis.pop_back(); });
   check_corrupt("finite",
                 [](file::ProfileT& root) { root.groups[1]->keys->basis[0] = std::numeric_limits<float>::quiet_NaN(); });
+  for (double bad : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    check_corrupt("shrinkage", [&](file::ProfileT& root) { root.provenance->shrinkage = bad; });
+  }
   check_corrupt("layer_count", [](file::ProfileT& root) { root.model->layer_count = -5; });
   check_corrupt("layers", [](file::ProfileT& root) { root.groups[0]->layers.assign(3000, 0); });
   check_corrupt("groups", [](file::ProfileT& root) {

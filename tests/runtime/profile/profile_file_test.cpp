@@ -62,6 +62,18 @@ TEST_CASE("several plans come back, in a file of version 2; one that covers its 
   CHECK(version_of(write_profile(profile).value()) == 2);
 }
 
+TEST_CASE("shrinkage comes back, and a file that does not name it has none") {
+  Profile profile = test::sample_profile();
+  const size_t plain_bytes = write_profile(profile).value().size();
+  profile.shrinkage = 0.375;
+  REQUIRE(finish_profile(profile).ok());
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  CHECK(bytes.size() > plain_bytes);
+  CHECK(version_of(bytes) == 1);
+  CHECK(read_profile(bytes.data(), bytes.size()).value().shrinkage == 0.375);
+  CHECK(profile.fingerprint == test::sample_profile().fingerprint);
+}
+
 TEST_CASE("the file names its kind and is whole words") {
   const std::vector<uint8_t> bytes = sample_file();
   CHECK(std::memcmp(bytes.data() + 4, "FKVP", 4) == 0);
