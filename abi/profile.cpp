@@ -4,6 +4,7 @@
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_struct.h"
+#include "abi/write_bytes.h"
 #include "runtime/calibration/plan_bits.h"
 #include "runtime/codec/latent_layout.h"
 #include "runtime/profile/limits.h"
@@ -133,15 +134,7 @@ foldkv_status foldkv_profile_save(const foldkv_profile* profile, void* buffer, s
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(size, "size"));
     FOLDKV_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, foldkv::write_profile(*profile->object));
-    if (buffer != nullptr) {
-      if (capacity < bytes.size()) {
-        return foldkv::argument_error("capacity",
-                                      absl::StrCat("is ", capacity, ", expected ", bytes.size(), " or more"));
-      }
-      std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(buffer));
-    }
-    *size = bytes.size();
-    return absl::OkStatus();
+    return foldkv::abi::write_bytes(bytes, buffer, capacity, size);
   });
 }
 

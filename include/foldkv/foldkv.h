@@ -384,6 +384,29 @@ FOLDKV_API foldkv_status foldkv_calibrator_attach(foldkv_calibrator* calibrator,
 FOLDKV_API foldkv_status foldkv_calibrator_merge(foldkv_calibrator* calibrator, const foldkv_calibrator* other,
                                                  foldkv_error* error);
 
+typedef struct foldkv_calibrator_info {
+  uint32_t struct_size;
+  int32_t group_count;
+  int64_t samples;       /* whose token 0 was observed */
+  int64_t rows;          /* tokens that entered the sums of keys and values: those that were not skipped */
+  int64_t gradient_rows; /* tokens whose gradients did */
+} foldkv_calibrator_info;
+
+FOLDKV_API foldkv_status foldkv_calibrator_get_info(const foldkv_calibrator* calibrator, foldkv_calibrator_info* info,
+                                                    foldkv_error* error);
+
+/* All that the calibrator has summed up, with its groups and skip_tokens, as a file. What is observed after loading it
+ * gives the same bits as if there had been no file; loaded calibrators merge like others, so that several processes may
+ * share the work. buffer, capacity and size as in foldkv_profile_save. The file takes, per group, 8 * (layers *
+ * key_width)^2 bytes, with gradients 8 * layers * key_width^2 more, and holds 2^31 bytes at most: FOLDKV_E_UNSUPPORTED
+ * beyond, fewer layers per group take less. */
+FOLDKV_API foldkv_status foldkv_calibrator_save(const foldkv_calibrator* calibrator, void* buffer, size_t capacity,
+                                                size_t* size, foldkv_error* error);
+/* bytes are verified first: FOLDKV_E_CORRUPT for any change to them, FOLDKV_E_MISMATCH when they are of another model,
+ * FOLDKV_E_VERSION when a later library wrote them. They are not kept. */
+FOLDKV_API foldkv_status foldkv_calibrator_load(foldkv_runtime* runtime, const foldkv_model* model, const void* bytes,
+                                                size_t size, foldkv_calibrator** calibrator, foldkv_error* error);
+
 typedef struct foldkv_solve_options {
   uint32_t struct_size;
   int32_t latent_width;  /* 0: key_width of a layer; more than a group has: all */

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "runtime/base/check_range.h"
 #include "runtime/calibration/observed_rows.h"
 #include "runtime/calibration/run_tasks.h"
+#include "runtime/calibration/same_model.h"
 #include "runtime/profile/limits.h"
 
 namespace foldkv {
@@ -27,10 +27,6 @@ int64_t max_stacked_width(const Model& model, const std::vector<LayerGroup>& gro
   int64_t width = 0;
   for (const LayerGroup& group : groups) width = std::max(width, stacked_width(model, group));
   return width;
-}
-
-bool is_other_name(const std::string& name, const std::string& other) {
-  return !name.empty() && !other.empty() && name != other;
 }
 
 }  // namespace
@@ -117,11 +113,7 @@ Status Calibrator::merge(const Calibrator& other) {
   FOLDKV_RETURN_IF_ERROR(failure_);
   FOLDKV_RETURN_IF_ERROR(other.failure_);
   if (&other == this) return argument_error("other", "other: got the calibrator itself");
-  if (model_->fingerprint() != other.model_->fingerprint() || is_other_name(model_->name(), other.model_->name())) {
-    return mismatch_error(absl::StrFormat("the calibrators observe different models: %016x \"%s\" and %016x \"%s\"",
-                                          model_->fingerprint(), model_->name(), other.model_->fingerprint(),
-                                          other.model_->name()));
-  }
+  FOLDKV_RETURN_IF_ERROR(check_same_model(*model_, other.model_->fingerprint(), other.model_->name()));
   if (groups_ != other.groups_) return mismatch_error("the calibrators have different layer groups");
   if (skip_tokens_ != other.skip_tokens_) {
     return mismatch_error(
@@ -135,8 +127,6 @@ Status Calibrator::merge(const Calibrator& other) {
   sample_count_ += other.sample_count_;
   return absl::OkStatus();
 }
-
-bool Calibrator::has_gradients() const { return !moments_[0].key_gradients.empty(); }
 
 void Calibrator::make_room_for_gradients() {
   if (has_gradients()) return;
@@ -161,7 +151,7 @@ Status Calibrator::merge_group(GroupMoments& target, const GroupMoments& other) 
 Status Calibrator::check_solvable(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(failure_);
   FOLDKV_RETURN_IF_ERROR(check_solve_options(options));
-  const int64_t rows = moments_[0].keys.count();
+  const int64_t rows = row_count();
   if (rows < kFewestRows) {
     return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", kFewestRows, " or more"));
   }
@@ -181,7 +171,7 @@ Profile Calibrator::empty_profile(const SolveOptions& options) const {
   profile.model_name = model_->name();
   profile.layer_count = static_cast<int32_t>(model_->layer_count());
   profile.centred = options.centred;
-  profile.calibration_tokens = moments_[0].keys.count();
+  profile.calibration_tokens = row_count();
   profile.calibration_samples = sample_count_;
   profile.made_by = options.made_by;
   Plan plan;

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "runtime/base/fingerprint.h"
 #include "runtime/profile/bands.h"
 #include "runtime/profile/limits.h"
 #include "runtime/profile/profile_content.h"
-#include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_generated.h"
+#include "runtime/profile/sealed_file.h"
 
 namespace foldkv {
 namespace {
@@ -143,19 +142,13 @@ StatusOr<std::vector<uint8_t>> write_profile(const Profile& profile) {
     return internal_error("a profile was changed after it was finished");
   }
   const size_t room = estimated_bytes(profile);
-  if (room > profile_file::kMaxBytes - profile_file::kAlignment) {
-    return unsupported_error(absl::StrCat("the profile takes ", room, " bytes, a file holds ", profile_file::kMaxBytes,
+  if (room > sealed_file::kMaxBytes - sealed_file::kAlignment) {
+    return unsupported_error(absl::StrCat("the profile takes ", room, " bytes, a file holds ", sealed_file::kMaxBytes,
                                           " at most; use smaller latent widths"));
   }
   FlatBufferBuilder builder(room);
   write_root(builder, profile);
-  std::vector<uint8_t> bytes(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
-  while (bytes.size() % profile_file::kAlignment != 0) bytes.push_back(0);
-  const uint64_t checksum = fingerprint_of_bytes(bytes.data(), bytes.size());
-  for (size_t index = 0; index < profile_file::kTrailerBytes; ++index) {
-    bytes.push_back(static_cast<uint8_t>(checksum >> (8 * index)));
-  }
-  return bytes;
+  return sealed_file::seal(builder.GetBufferPointer(), builder.GetSize());
 }
 
 }  // namespace foldkv

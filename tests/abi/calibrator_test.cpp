@@ -251,6 +251,91 @@ TEST_CASE("two halves merged are the whole") {
                 [&](foldkv_error* error) { return foldkv_calibrator_merge(left.calibrator, nullptr, error); });
 }
 
+std::vector<unsigned char> saved(const foldkv_calibrator* calibrator) {
+  size_t size = 0;
+  REQUIRE(foldkv_calibrator_save(calibrator, nullptr, 0, &size, nullptr) == FOLDKV_OK);
+  std::vector<unsigned char> bytes(size);
+  REQUIRE(foldkv_calibrator_save(calibrator, bytes.data(), bytes.size(), &size, nullptr) == FOLDKV_OK);
+  CHECK(size == bytes.size());
+  return bytes;
+}
+
+TEST_CASE("a calibrator is saved, loaded and goes on") {
+  const Api api;
+  const Calibration whole(api);
+  Calibration begun(api);
+  const Sample first(60, 1);
+  const Sample second(300, 2);
+  REQUIRE(whole.observe(first) == FOLDKV_OK);
+  REQUIRE(begun.observe(first) == FOLDKV_OK);
+  const std::vector<unsigned char> bytes = saved(begun.calibrator);
+  foldkv_calibrator* loaded = nullptr;
+  REQUIRE(foldkv_calibrator_load(api.runtime, api.model, bytes.data(), bytes.size(), &loaded, nullptr) == FOLDKV_OK);
+  foldkv_calibrator_release(begun.calibrator);
+  begun.calibrator = loaded;
+  auto info = sized<foldkv_calibrator_info>();
+  REQUIRE(foldkv_calibrator_get_info(loaded, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.group_count == 1);
+  CHECK(info.samples == 1);
+  CHECK(info.rows == 56);
+  CHECK(info.gradient_rows == 0);
+  REQUIRE(foldkv_calibrator_observe_gradients(loaded, first.keys.data(), first.values.data(), kLayers, 0, nullptr) ==
+          FOLDKV_OK);
+  REQUIRE(foldkv_calibrator_get_info(loaded, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.gradient_rows == 56);
+  REQUIRE(foldkv_calibrator_observe_gradients(whole.calibrator, first.keys.data(), first.values.data(), kLayers, 0,
+                                              nullptr) == FOLDKV_OK);
+  REQUIRE(whole.observe(second) == FOLDKV_OK);
+  REQUIRE(begun.observe(second) == FOLDKV_OK);
+  CHECK(saved(begun.calibrator) == saved(whole.calibrator));
+}
+
+TEST_CASE("saving, loading and asking refuse what is wrong") {
+  const Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(60, 1)) == FOLDKV_OK);
+  std::vector<unsigned char> bytes = saved(calibration.calibrator);
+  size_t size = 7;
+  check_refused(FOLDKV_E_ARGUMENT, "capacity", [&](foldkv_error* error) {
+    return foldkv_calibrator_save(calibration.calibrator, bytes.data(), bytes.size() - 1, &size, error);
+  });
+  CHECK(size == 7);
+  check_refused(FOLDKV_E_ARGUMENT, "calibrator",
+                [&](foldkv_error* error) { return foldkv_calibrator_save(nullptr, nullptr, 0, &size, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "size", [&](foldkv_error* error) {
+    return foldkv_calibrator_save(calibration.calibrator, nullptr, 0, nullptr, error);
+  });
+  auto info = sized<foldkv_calibrator_info>();
+  check_refused(FOLDKV_E_ARGUMENT, "calibrator",
+                [&](foldkv_error* error) { return foldkv_calibrator_get_info(nullptr, &info, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "info", [&](foldkv_error* error) {
+    return foldkv_calibrator_get_info(calibration.calibrator, nullptr, error);
+  });
+
+  foldkv_calibrator* loaded = nullptr;
+  const auto refused = [&](foldkv_status status, const std::string& argument, foldkv_runtime* runtime,
+                           const foldkv_model* model, const void* source) {
+    check_refused(status, argument, [&](foldkv_error* error) {
+      return foldkv_calibrator_load(runtime, model, source, bytes.size(), &loaded, error);
+    });
+    CHECK(loaded == nullptr);
+  };
+  refused(FOLDKV_E_ARGUMENT, "runtime", nullptr, api.model, bytes.data());
+  refused(FOLDKV_E_ARGUMENT, "model", api.runtime, nullptr, bytes.data());
+  refused(FOLDKV_E_ARGUMENT, "bytes", api.runtime, api.model, nullptr);
+  check_refused(FOLDKV_E_ARGUMENT, "calibrator", [&](foldkv_error* error) {
+    return foldkv_calibrator_load(api.runtime, api.model, bytes.data(), bytes.size(), nullptr, error);
+  });
+  auto options = api.model_options();
+  options.name = "another";
+  foldkv_model* other = nullptr;
+  REQUIRE(foldkv_model_create(&options, &other, nullptr) == FOLDKV_OK);
+  refused(FOLDKV_E_MISMATCH, "", api.runtime, other, bytes.data());
+  foldkv_model_release(other);
+  bytes[bytes.size() / 2] ^= 1;
+  refused(FOLDKV_E_CORRUPT, "", api.runtime, api.model, bytes.data());
+}
+
 TEST_CASE("a calibrator attaches to empty exact sequences only") {
   Api api;
   const Calibration calibration(api);

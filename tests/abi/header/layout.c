@@ -139,6 +139,13 @@ FIELD(foldkv_plan_info, bytes_per_token, 40, 8);
 FIELD(foldkv_plan_info, full_bytes_per_token, 48, 8);
 FIELD(foldkv_plan_info, expected_cost, 56, 8);
 
+STRUCT(foldkv_calibrator_info, 32);
+FIELD(foldkv_calibrator_info, struct_size, 0, 4);
+FIELD(foldkv_calibrator_info, group_count, 4, 4);
+FIELD(foldkv_calibrator_info, samples, 8, 8);
+FIELD(foldkv_calibrator_info, rows, 16, 8);
+FIELD(foldkv_calibrator_info, gradient_rows, 24, 8);
+
 STRUCT(foldkv_plan_options, 40);
 FIELD(foldkv_plan_options, struct_size, 0, 4);
 FIELD(foldkv_plan_options, reserved, 4, 4);
