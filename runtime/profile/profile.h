@@ -22,6 +22,8 @@ struct ProfileSide {
   std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation; with a
                                   // projection of its own what the coordinate's error costs when it is not stored
   std::vector<float> projection;  // like basis: its transpose makes latents. Empty: the basis, whose columns are orthonormal
+  std::vector<double> gains;  // [layers * key_width] like variances: squared lengths of the columns that rebuild the
+                              // coordinates. Empty: ones without a projection, else not known
 };
 
 struct ProfileGroup {

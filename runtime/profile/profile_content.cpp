@@ -49,6 +49,14 @@ Status check_variances(absl::string_view field, const std::vector<double>& varia
   return absl::OkStatus();
 }
 
+Status check_gains(absl::string_view field, const std::vector<double>& gains, int64_t stacked_width) {
+  if (gains.empty()) return absl::OkStatus();
+  FOLDKV_RETURN_IF_ERROR(check_numbers(field, gains, stacked_width));
+  const auto bad = std::find_if(gains.begin(), gains.end(), [](double gain) { return gain < 0.0; });
+  if (bad == gains.end()) return absl::OkStatus();
+  return content_error(absl::StrCat(field, "[", bad - gains.begin(), "]"), *bad, "0 or more");
+}
+
 Status check_side_plan(const std::string& field, const std::vector<Band>& bands, int64_t latent_width) {
   FOLDKV_RETURN_IF_ERROR(check_bands(field, bands));
   if (bands.empty()) return content_error(field, "no bands", "1 or more");
@@ -70,7 +78,8 @@ Status check_side(const std::string& field, const ProfileSide& side, int64_t sta
     return content_error(absl::StrCat(field, ".mean[", shift - side.mean.begin(), "]"), *shift,
                          "0 in a profile that is not centred");
   }
-  return check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width);
+  FOLDKV_RETURN_IF_ERROR(check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width));
+  return check_gains(absl::StrCat(field, ".gains"), side.gains, stacked_width);
 }
 
 Status check_correction(const std::string& field, const CorrectionRules& rules, int64_t stacked_width) {

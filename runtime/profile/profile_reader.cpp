@@ -43,6 +43,7 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
       bytes += uint64_t{side->basis()->size()} * sizeof(float) + uint64_t{side->mean()->size()} * sizeof(float);
       bytes += uint64_t{side->variances()->size()} * sizeof(double);
       if (side->projection() != nullptr) bytes += uint64_t{side->projection()->size()} * sizeof(float);
+      if (side->gains() != nullptr) bytes += uint64_t{side->gains()->size()} * sizeof(double);
     }
   }
   for (const file::Plan* plan : *root.plans()) {
@@ -81,6 +82,7 @@ ProfileSide read_side(const file::Side& source) {
   side.mean = read_numbers(*source.mean());
   side.variances = read_numbers(*source.variances());
   if (source.projection() != nullptr) side.projection = read_numbers(*source.projection());
+  if (source.gains() != nullptr) side.gains = read_numbers(*source.gains());
   return side;
 }
 

@@ -26,7 +26,7 @@ size_t estimated_bytes(const Profile& profile) {
     bytes += kTableRoom + group.layers.size() * sizeof(int32_t);
     for (const ProfileSide* side : {&group.keys, &group.values}) {
       bytes += (side->basis.size() + side->projection.size() + side->mean.size()) * sizeof(float);
-      bytes += side->variances.size() * sizeof(double);
+      bytes += (side->variances.size() + side->gains.size()) * sizeof(double);
     }
   }
   for (const Plan& plan : profile.plans) {
@@ -44,7 +44,9 @@ Offset<file::Side> write_side(FlatBufferBuilder& builder, const ProfileSide& sid
   const auto variances = builder.CreateVector(side.variances);
   const auto projection = side.projection.empty() ? Offset<flatbuffers::Vector<float>>()
                                                   : builder.CreateVector(side.projection);
-  return file::CreateSide(builder, side.latent_width, basis, mean, variances, projection);
+  const auto gains =
+      side.gains.empty() ? Offset<flatbuffers::Vector<double>>() : builder.CreateVector(side.gains);
+  return file::CreateSide(builder, side.latent_width, basis, mean, variances, projection, gains);
 }
 
 Offset<file::Group> write_group(FlatBufferBuilder& builder, const ProfileGroup& group) {

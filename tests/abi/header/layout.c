@@ -220,7 +220,7 @@ FIELD(foldkv_estimate, sequence_bytes, 8, 8);
 FIELD(foldkv_estimate, shared_bytes, 16, 8);
 FIELD(foldkv_estimate, peak_bytes, 24, 8);
 
-STRUCT(foldkv_sequence_stats, 152);
+STRUCT(foldkv_sequence_stats, 184);
 FIELD(foldkv_sequence_stats, struct_size, 0, 4);
 FIELD(foldkv_sequence_stats, exact_layers, 4, 4);
 FIELD(foldkv_sequence_stats, tokens, 8, 8);
@@ -233,6 +233,8 @@ FIELD(foldkv_sequence_stats, latent_token_bytes, 56, 8);
 FIELD(foldkv_sequence_stats, full_token_bytes, 64, 8);
 FIELD(foldkv_sequence_stats, grouped_token_bytes, 72, 8);
 FIELD(foldkv_sequence_stats, ledger, 80, 72);
+FIELD(foldkv_sequence_stats, energy_out_of_basis, 152, 16);
+FIELD(foldkv_sequence_stats, expected_energy_out_of_basis, 168, 16);
 
 STRUCT(foldkv_rebuild_options, 32);
 FIELD(foldkv_rebuild_options, struct_size, 0, 4);

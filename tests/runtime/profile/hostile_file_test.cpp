@@ -100,6 +100,10 @@ TEST_CASE("contents that contradict themselves") {
   for (double bad : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     check_corrupt("shrinkage", [&](file::ProfileT& root) { root.provenance->shrinkage = bad; });
   }
+  check_corrupt("groups[0].keys.gains", [](file::ProfileT& root) { root.groups[0]->keys->gains.assign(3, 1.0); });
+  check_corrupt("groups[0].keys.gains[2]", [](file::ProfileT& root) {
+    root.groups[0]->keys->gains = {1.0, 1.0, -1.0, 1.0};
+  });
   check_corrupt("layer_count", [](file::ProfileT& root) { root.model->layer_count = -5; });
   check_corrupt("layers", [](file::ProfileT& root) { root.groups[0]->layers.assign(3000, 0); });
   check_corrupt("groups", [](file::ProfileT& root) {

@@ -74,6 +74,17 @@ TEST_CASE("shrinkage comes back, and a file that does not name it has none") {
   CHECK(profile.fingerprint == test::sample_profile().fingerprint);
 }
 
+TEST_CASE("gains come back, and change no fingerprint") {
+  Profile profile = test::sample_profile();
+  profile.groups[0].keys.gains = {0.5, 2.0, 0.0, 7.0};
+  REQUIRE(finish_profile(profile).ok());
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  const Profile read = read_profile(bytes.data(), bytes.size()).value();
+  CHECK(read.groups[0].keys.gains == profile.groups[0].keys.gains);
+  CHECK(read.groups[0].values.gains.empty());
+  CHECK(read.fingerprint == test::sample_profile().fingerprint);
+}
+
 TEST_CASE("the file names its kind and is whole words") {
   const std::vector<uint8_t> bytes = sample_file();
   CHECK(std::memcmp(bytes.data() + 4, "FKVP", 4) == 0);
