@@ -44,6 +44,8 @@ foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
     info.full_bytes_per_token += 2 * kBytesOfHalf * profile.groups[index].stacked_width();
   }
   info.expected_cost = expected_cost(profile, plan);
+  info.held_out_divergence = plan.held_out_divergence;
+  info.held_out_tokens = plan.held_out_tokens;
   return info;
 }
 
@@ -166,6 +168,19 @@ foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_pl
     FOLDKV_ASSIGN_OR_RETURN(const std::vector<foldkv::PlanWish> wishes, foldkv::abi::read_wishes(plans, plan_count));
     FOLDKV_ASSIGN_OR_RETURN(foldkv::Profile made, foldkv::plan_bits(*profile->object, wishes));
     *planned = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_record_divergence(const foldkv_profile* profile, const char* plan, double divergence,
+                                               int64_t tokens, foldkv_profile** recorded, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(recorded, "recorded"));
+    FOLDKV_ASSIGN_OR_RETURN(
+        foldkv::Profile made,
+        foldkv::record_divergence(*profile->object, plan == nullptr ? "" : plan, divergence, tokens));
+    *recorded = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
     return absl::OkStatus();
   });
 }

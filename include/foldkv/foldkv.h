@@ -288,6 +288,8 @@ typedef struct foldkv_plan_info {
   int64_t full_bytes_per_token; /* 16-bit keys and values of one token in the same layers */
   double expected_cost;         /* mean of e^T M e over a token's errors e, with the metric M that the profile was
                                    solved in (mean square error without one) */
+  double held_out_divergence;   /* see foldkv_profile_record_divergence */
+  int64_t held_out_tokens;      /* that it was measured on; 0: it was not */
 } foldkv_plan_info;
 
 enum { FOLDKV_KEYS = 0, FOLDKV_VALUES = 1 };
@@ -454,6 +456,13 @@ typedef struct foldkv_plan_options {
  * of which the bases keep those that the widest plan stores. */
 FOLDKV_API foldkv_status foldkv_profile_plan(const foldkv_profile* profile, const foldkv_plan_options* plans,
                                              int32_t plan_count, foldkv_profile** planned, foldkv_error* error);
+
+/* A profile that also says how far a plan (NULL: the first) is from the full cache: divergence in nats per token (0 or
+ * more), which the host has measured on `tokens` tokens (1 or more) of text that was not calibrated on. The fingerprint
+ * stays, since no code changes. */
+FOLDKV_API foldkv_status foldkv_profile_record_divergence(const foldkv_profile* profile, const char* plan,
+                                                          double divergence, int64_t tokens,
+                                                          foldkv_profile** recorded, foldkv_error* error);
 
 /* -------------------------------------------------------------------------------------- sequence */
 

@@ -218,6 +218,10 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
     return detail::make<Profile, foldkv_profile>(foldkv_profile_plan, get(), plans.data(),
                                                  static_cast<int32_t>(plans.size()));
   }
+  // With what was measured of a plan.
+  [[nodiscard]] Result<Profile> record_divergence(const char* plan, double divergence, int64_t tokens) const {
+    return detail::make<Profile, foldkv_profile>(foldkv_profile_record_divergence, get(), plan, divergence, tokens);
+  }
   Outcome check(const Model& model) const { return Outcome::of(foldkv_profile_check, get(), model.get()); }
   [[nodiscard]] Result<foldkv_profile_info> info() const {
     return detail::fill<foldkv_profile_info>(foldkv_profile_get_info, get());

@@ -50,6 +50,8 @@ struct GroupPlan {
 struct Plan {
   std::string name;
   std::vector<GroupPlan> groups;  // of Profile::groups
+  double held_out_divergence = 0.0;  // from the full cache on text not calibrated on, nats per token
+  int64_t held_out_tokens = 0;       // that it was measured on; 0: it was not
 
   bool operator==(const Plan&) const = default;
 };
@@ -73,6 +75,12 @@ struct Profile {
 
 // The index of a plan; an empty name: the default. Argument error that lists the names there are.
 [[nodiscard]] StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name);
+
+// The profile with what was measured of a plan (an empty name: the default), on `tokens` tokens. Its fingerprint stays:
+// the figure changes no code, and sequences that were saved before it was recorded belong to the profile still.
+// Argument errors "plan", "divergence", "tokens".
+[[nodiscard]] StatusOr<Profile> record_divergence(const Profile& profile, absl::string_view plan, double divergence,
+                                                  int64_t tokens);
 
 // Checks the whole content (shapes, bands, finite numbers, disjoint groups, layers in range) and sets the
 // fingerprint. Everything that makes a Profile ends with this.

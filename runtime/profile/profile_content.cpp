@@ -120,6 +120,12 @@ Status check_plan(const std::string& field, const Plan& plan, const Profile& pro
   if (plan.groups.size() != profile.groups.size()) {
     return content_error(absl::StrCat(field, ".groups"), plan.groups.size(), profile.groups.size());
   }
+  if (!(plan.held_out_divergence >= 0.0) || std::isinf(plan.held_out_divergence)) {
+    return content_error(absl::StrCat(field, ".held_out_divergence"), plan.held_out_divergence, "0 or more");
+  }
+  if (plan.held_out_tokens < 0) {
+    return content_error(absl::StrCat(field, ".held_out_tokens"), plan.held_out_tokens, "0 or more");
+  }
   for (size_t index = 0; index < plan.groups.size(); ++index) {
     const std::string group = absl::StrCat(field, ".groups[", index, "]");
     FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".keys"), plan.groups[index].keys,

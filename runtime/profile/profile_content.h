@@ -11,7 +11,7 @@ namespace foldkv {
 [[nodiscard]] Status check_content(const Profile& profile);
 
 // Hash of what gives latents their meaning and of where it comes from. Figures that only describe the result (shrinkage,
-// gains) do not enter: libraries that do not know them still read the file, whose checksum covers them all the same.
+// gains, divergences) do not enter: libraries that do not know them still read the file, whose checksum covers them all the same.
 [[nodiscard]] uint64_t content_fingerprint(const Profile& profile);
 
 }  // namespace foldkv

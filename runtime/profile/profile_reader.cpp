@@ -103,6 +103,8 @@ ProfileGroup read_group(const file::Group& source) {
 StatusOr<Plan> read_plan(const file::Plan& source) {
   Plan plan;
   plan.name = read_text(source.name());
+  plan.held_out_divergence = source.held_out_divergence();
+  plan.held_out_tokens = source.held_out_tokens();
   for (const file::GroupPlan* group : *source.groups()) {
     GroupPlan& read = plan.groups.emplace_back();
     FOLDKV_ASSIGN_OR_RETURN(read.keys, read_bands(*group->keys()));

@@ -97,7 +97,7 @@ Offset<file::Plan> write_plan(FlatBufferBuilder& builder, const Plan& plan) {
   }
   const auto name = builder.CreateString(plan.name);
   const auto group_vector = builder.CreateVector(groups);
-  return file::CreatePlan(builder, name, group_vector);
+  return file::CreatePlan(builder, name, group_vector, plan.held_out_divergence, plan.held_out_tokens);
 }
 
 TableVector<file::Plan> write_plans(FlatBufferBuilder& builder, const std::vector<Plan>& source) {

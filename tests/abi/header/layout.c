@@ -131,13 +131,15 @@ FIELD(foldkv_profile_info, plan_count, 240, 4);
 FIELD(foldkv_profile_info, reserved, 244, 4);
 FIELD(foldkv_profile_info, shrinkage, 248, 8);
 
-STRUCT(foldkv_plan_info, 64);
+STRUCT(foldkv_plan_info, 80);
 FIELD(foldkv_plan_info, struct_size, 0, 4);
 FIELD(foldkv_plan_info, reserved, 4, 4);
 FIELD(foldkv_plan_info, name, 8, 32);
 FIELD(foldkv_plan_info, bytes_per_token, 40, 8);
 FIELD(foldkv_plan_info, full_bytes_per_token, 48, 8);
 FIELD(foldkv_plan_info, expected_cost, 56, 8);
+FIELD(foldkv_plan_info, held_out_divergence, 64, 8);
+FIELD(foldkv_plan_info, held_out_tokens, 72, 8);
 
 STRUCT(foldkv_calibrator_info, 32);
 FIELD(foldkv_calibrator_info, struct_size, 0, 4);

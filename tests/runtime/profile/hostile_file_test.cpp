@@ -82,6 +82,8 @@ TEST_CASE("plans that do not fit the groups") {
   }
   check_corrupt("code", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->codes.assign(3, 7); });
   check_corrupt("bits", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->steps.assign(3, 2); });
+  check_corrupt("held_out_divergence", [](file::ProfileT& root) { root.plans[0]->held_out_divergence = -1.0; });
+  check_corrupt("held_out_tokens", [](file::ProfileT& root) { root.plans[0]->held_out_tokens = -1; });
   check_corrupt("plans[0].groups[1]", [](file::ProfileT& root) {
     root.plans[0]->groups[1]->values->widths[0] = 3;
   });
