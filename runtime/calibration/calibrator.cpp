@@ -151,13 +151,12 @@ Status Calibrator::merge_group(GroupMoments& target, const GroupMoments& other) 
 Status Calibrator::check_solvable(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(failure_);
   FOLDKV_RETURN_IF_ERROR(check_solve_options(options));
-  const int64_t rows = row_count();
-  if (rows < kFewestRows) {
-    return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", kFewestRows, " or more"));
-  }
   for (size_t group = 0; group < groups_.size(); ++group) {
     const int64_t width = moments_[group].keys.width();
     FOLDKV_RETURN_IF_ERROR(check_range("correction_rank", options.correction.rank, 0, width));
+  }
+  if (row_count() < kFewestRows) {
+    return state_error(absl::StrCat("got ", row_count(), " calibration rows, expected ", kFewestRows, " or more"));
   }
   if (options.use_metric && !has_gradients()) {
     return state_error("use_metric needs gradients: observe_gradients was not called");

@@ -15,12 +15,13 @@ namespace {
 
 struct Arguments {
   std::string profile;
+  std::string plan;
   bool json = false;
 };
 
 absl::Status run(const Arguments& arguments) {
   LAB_ASSIGN_OR_RETURN(const foldkv::Profile profile, load_profile(arguments.profile));
-  LAB_ASSIGN_OR_RETURN(const nlohmann::json report, report_profile(profile));
+  LAB_ASSIGN_OR_RETURN(const nlohmann::json report, report_profile(profile, arguments.plan));
   if (arguments.json) {
     print_json(report);
   } else {
@@ -35,6 +36,7 @@ void add_inspect_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* app = program.add_subcommand("inspect", "show what a profile holds");
   app->add_option("profile", arguments->profile, "profile file")->required()->check(CLI::ExistingFile);
+  app->add_option("--plan", arguments->plan, "plan whose bands are shown; default: the first")->check(plan_name());
   app->add_flag("--json", arguments->json, "print the result as JSON");
   app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }

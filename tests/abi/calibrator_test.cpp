@@ -150,6 +150,12 @@ TEST_CASE("solve options are checked and named") {
   };
   refused("options.bits", [](auto& options) { options.bits = 1; });
   refused("options.bits", [](auto& options) { options.bits = 9; });
+  auto options = sized<foldkv_solve_options>();
+  options.bits = 9;
+  foldkv_profile* profile = nullptr;
+  foldkv_error error = sized<foldkv_error>();
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, &error) == FOLDKV_E_ARGUMENT);
+  CHECK(std::string(error.message) == "options.bits: got 9, expected 2 to 8");
   refused("options.latent_width", [](auto& options) { options.latent_width = -1; });
   refused("options.scale_group", [](auto& options) { options.scale_group = -4; });
   refused("options.rotate", [](auto& options) { options.rotate = 2; });
