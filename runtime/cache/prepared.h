@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/interface/backend.h"
+#include "runtime/calibration/expected_energy.h"
 #include "runtime/memory/block.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/profile.h"
@@ -57,6 +58,7 @@ struct PreparedProfile {
   std::shared_ptr<const Profile> profile;  // null: none, every layer stays exact
   std::vector<PreparedGroup> groups;
   std::vector<GroupPlace> place_of_layer;
+  std::vector<Energies> expected_energies;  // of the profile's plans
 };
 
 [[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,

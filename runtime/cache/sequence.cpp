@@ -98,8 +98,8 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
 }
 
 Energies Sequence::expected_energies() const {
-  const Profile* const profile = profile_->data.profile.get();
-  return profile == nullptr ? Energies{} : expected_energy(*profile, profile->plans[policy_.plan]);
+  const std::vector<Energies>& plans = profile_->data.expected_energies;
+  return plans.empty() ? Energies{} : plans[policy_.plan];
 }
 
 void Sequence::publish(const StorageChange& change, const Energies& energies, int64_t next_position,
