@@ -150,12 +150,6 @@ TEST_CASE("solve options are checked and named") {
   };
   refused("options.bits", [](auto& options) { options.bits = 1; });
   refused("options.bits", [](auto& options) { options.bits = 9; });
-  auto options = sized<foldkv_solve_options>();
-  options.bits = 9;
-  foldkv_profile* profile = nullptr;
-  foldkv_error error = sized<foldkv_error>();
-  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, &error) == FOLDKV_E_ARGUMENT);
-  CHECK(std::string(error.message) == "options.bits: got 9, expected 2 to 8");
   refused("options.latent_width", [](auto& options) { options.latent_width = -1; });
   refused("options.scale_group", [](auto& options) { options.scale_group = -4; });
   refused("options.rotate", [](auto& options) { options.rotate = 2; });
@@ -167,6 +161,23 @@ TEST_CASE("solve options are checked and named") {
     options.value_bands = bands;
     options.value_band_count = 2;
   });
+}
+
+TEST_CASE("a message names its field once") {
+  const Api api;
+  const Calibration calibration(api);
+  auto options = sized<foldkv_solve_options>();
+  foldkv_profile* profile = nullptr;
+  foldkv_error error = sized<foldkv_error>();
+  options.bits = 9;
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, &error) == FOLDKV_E_ARGUMENT);
+  CHECK(std::string(error.message) == "options.bits: got 9, expected 2 to 8");
+  options.bits = 0;
+  const foldkv_band band = {8, 11, 0, 0};
+  options.key_bands = &band;
+  options.key_band_count = 1;
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, &error) == FOLDKV_E_ARGUMENT);
+  CHECK(std::string(error.message).find("options.key_bands[0].bits: got 11") == 0);
 }
 
 TEST_CASE("gradients make a metric, in which a profile is solved and planned") {
