@@ -20,13 +20,13 @@ using Json = nlohmann::json;
 
 constexpr int kFullNumberBytes = 2;
 
-// Shares of the variance in ranges of coordinates that double in width, up to the last coordinate in the basis.
-Json energy_ranges(const std::vector<double>& variances, int32_t latent_width, double* kept) {
+// Shares of the variance in ranges of coordinates that double in width, up to the last coordinate that is stored.
+Json energy_ranges(const std::vector<double>& variances, int32_t stored_width, double* kept) {
   const double total = std::accumulate(variances.begin(), variances.end(), 0.0);
   Json ranges = Json::array();
   *kept = 0;
-  for (int32_t first = 0, end = 16; first < latent_width; first = end, end *= 2) {
-    end = std::min(end, latent_width);
+  for (int32_t first = 0, end = 16; first < stored_width; first = end, end *= 2) {
+    end = std::min(end, stored_width);
     double sum = 0;
     for (int32_t i = first; i < end; ++i) sum += variances[static_cast<size_t>(i)];
     const double share = total > 0 ? sum / total : 0;
@@ -42,14 +42,20 @@ absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t plan, i
                               profile.bands(group, side, plan));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<double> variances, "reading variances", profile.variances(group, side));
   Json band_list = Json::array();
+  int32_t stored_width = 0;
   for (const foldkv_band& band : bands) {
     band_list.push_back({{"width", band.width},
                          {"bits", static_cast<double>(band.bits) / band.step},
                          {"code", band.code == FOLDKV_CODE_TRELLIS ? "trellis" : "uniform"}});
+    if (band.bits > 0) stored_width += band.width;
   }
   double kept = 0;
-  Json ranges = energy_ranges(variances, latent_width, &kept);
-  return Json{{"latent_width", latent_width}, {"bands", band_list}, {"energy_kept", kept}, {"energy", ranges}};
+  Json ranges = energy_ranges(variances, stored_width, &kept);
+  return Json{{"latent_width", latent_width},
+              {"stored_width", stored_width},
+              {"bands", band_list},
+              {"energy_kept", kept},
+              {"energy", ranges}};
 }
 
 absl::StatusOr<Json> report_group(const foldkv::Profile& profile, int32_t plan, int32_t group) {
@@ -120,7 +126,7 @@ std::string side_row(const std::string& start, const char* name, const Json& sid
   for (const Json& range : side["energy"]) {
     shares.push_back(absl::StrFormat("%d:%.1f", range["end"].get<int>(), 100 * range["share"].get<double>()));
   }
-  return absl::StrFormat("%-12s %-7s %6d  %-22s %6.2f  %s\n", start, name, side["latent_width"].get<int>(),
+  return absl::StrFormat("%-12s %-7s %6d  %-22s %6.2f  %s\n", start, name, side["stored_width"].get<int>(),
                          band_text(side["bands"]), 100 * side["energy_kept"].get<double>(), absl::StrJoin(shares, " "));
 }
 

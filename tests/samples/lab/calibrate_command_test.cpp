@@ -60,6 +60,11 @@ TEST_CASE("samples that are held out are not calibrated on, and tell how far eac
   CHECK(run_well({"inspect", desk.profile()}).find("bands of plan 4x") != std::string::npos);
   CHECK(Json::parse(run_well({"inspect", desk.profile(), "--plan", "8x", "--json"}))["bytes_per_token"] ==
         checked["plans"][1]["bytes_per_token"]);
+  const auto stored = [&](const char* plan) {
+    return Json::parse(run_well({"inspect", desk.profile(), "--plan", plan, "--json"}))["groups"][0]["keys"]["stored_width"]
+        .get<int>();
+  };
+  CHECK(stored("8x") < stored("4x"));
   CHECK(std::string(run({"inspect", desk.profile(), "--plan", "9x"}).status.message()).find("4x, 8x") !=
         std::string::npos);
 }
