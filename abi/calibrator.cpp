@@ -5,8 +5,11 @@
 #include "abi/handles.h"
 #include "abi/read_struct.h"
 #include "abi/read_tensor.h"
+#include "abi/write_bytes.h"
 #include "absl/strings/strip.h"
 #include "runtime/model/limits.h"
+#include "runtime/profile/calibration_reader.h"
+#include "runtime/profile/calibration_writer.h"
 
 namespace foldkv::abi {
 namespace {
@@ -157,6 +160,15 @@ StatusOr<SolveOptions> read_solve_options(const foldkv_solve_options* source) {
   return rules;
 }
 
+foldkv_calibrator_info calibrator_info(const Calibrator& calibrator) {
+  foldkv_calibrator_info info{};
+  info.group_count = static_cast<int32_t>(calibrator.groups().size());
+  info.samples = calibrator.sample_count();
+  info.rows = calibrator.row_count();
+  info.gradient_rows = calibrator.gradient_row_count();
+  return info;
+}
+
 }  // namespace
 }  // namespace foldkv::abi
 
@@ -210,6 +222,43 @@ foldkv_status foldkv_calibrator_merge(foldkv_calibrator* calibrator, const foldk
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(calibrator, "calibrator"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(other, "other"));
     return calibrator->object->merge(*other->object);
+  });
+}
+
+foldkv_status foldkv_calibrator_get_info(const foldkv_calibrator* calibrator, foldkv_calibrator_info* info,
+                                         foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(calibrator, "calibrator"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
+    foldkv::abi::write_struct(foldkv::abi::calibrator_info(*calibrator->object), info);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_calibrator_save(const foldkv_calibrator* calibrator, void* buffer, size_t capacity, size_t* size,
+                                     foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(calibrator, "calibrator"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(size, "size"));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::CalibrationContent content, calibrator->object->content());
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, foldkv::write_calibration(content));
+    return foldkv::abi::write_bytes(bytes, buffer, capacity, size);
+  });
+}
+
+foldkv_status foldkv_calibrator_load(foldkv_runtime* runtime, const foldkv_model* model, const void* bytes, size_t size,
+                                     foldkv_calibrator** calibrator, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(runtime, "runtime"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(model, "model"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(bytes, "bytes"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(calibrator, "calibrator"));
+    FOLDKV_ASSIGN_OR_RETURN(const foldkv::CalibrationContent content, foldkv::read_calibration(bytes, size));
+    FOLDKV_ASSIGN_OR_RETURN(
+        std::shared_ptr<foldkv::Calibrator> restored,
+        foldkv::Calibrator::restore(runtime->object->shared_backend(), model->object, content));
+    *calibrator = new foldkv_calibrator{std::move(restored)};
+    return absl::OkStatus();
   });
 }
 

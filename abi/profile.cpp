@@ -6,6 +6,7 @@
 #include "abi/guard.h"
 #include "abi/handles.h"
 #include "abi/read_struct.h"
+#include "abi/write_bytes.h"
 #include "runtime/calibration/plan_bits.h"
 #include "runtime/codec/latent_layout.h"
 #include "runtime/policy/codec_profile.h"
@@ -28,6 +29,7 @@ foldkv_profile_info profile_info(const Profile& profile) {
   write_text(info.model_name, profile.model_name);
   write_text(info.made_by, profile.made_by);
   info.plan_count = static_cast<int32_t>(profile.plans.size());
+  info.shrinkage = profile.shrinkage;
   return info;
 }
 
@@ -37,6 +39,8 @@ foldkv_plan_info plan_info(const Profile& profile, const Plan& plan) {
   info.bytes_per_token = bytes_per_token(profile, plan);
   info.full_bytes_per_token = full_bytes_per_token(profile);
   info.expected_cost = expected_cost(profile, plan);
+  info.held_out_divergence = plan.held_out_divergence;
+  info.held_out_tokens = plan.held_out_tokens;
   return info;
 }
 
@@ -162,15 +166,7 @@ foldkv_status foldkv_profile_save(const foldkv_profile* profile, void* buffer, s
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(size, "size"));
     FOLDKV_ASSIGN_OR_RETURN(const std::vector<uint8_t> bytes, foldkv::write_profile(*profile->object));
-    if (buffer != nullptr) {
-      if (capacity < bytes.size()) {
-        return foldkv::argument_error("capacity",
-                                      absl::StrCat("is ", capacity, ", expected ", bytes.size(), " or more"));
-      }
-      std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(buffer));
-    }
-    *size = bytes.size();
-    return absl::OkStatus();
+    return foldkv::abi::write_bytes(bytes, buffer, capacity, size);
   });
 }
 
@@ -236,6 +232,19 @@ foldkv_status foldkv_profile_group_weights(const foldkv_profile* profile, int32_
       *weights++ = keys;
       *weights++ = values;
     }
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_profile_record_divergence(const foldkv_profile* profile, const char* plan, double divergence,
+                                               int64_t tokens, foldkv_profile** recorded, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(profile, "profile"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(recorded, "recorded"));
+    FOLDKV_ASSIGN_OR_RETURN(
+        foldkv::Profile made,
+        foldkv::record_divergence(*profile->object, plan == nullptr ? "" : plan, divergence, tokens));
+    *recorded = new foldkv_profile{std::make_shared<const foldkv::Profile>(std::move(made))};
     return absl::OkStatus();
   });
 }

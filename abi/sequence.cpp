@@ -71,6 +71,11 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
   stats.grouped_token_bytes = static_cast<uint64_t>(grouped);
   stats.ledger = public_ledger(ledger);
   stats.token_bytes = static_cast<uint64_t>(latent_bytes + exact);
+  const Energies expected = sequence.expected_energies();
+  for (size_t side = 0; side < expected.size(); ++side) {
+    stats.energy_out_of_basis[side] = sequence.energies()[side].share_lost();
+    stats.expected_energy_out_of_basis[side] = expected[side].share_lost();
+  }
   return stats;
 }
 

@@ -276,6 +276,7 @@ typedef struct foldkv_profile_info {
   char made_by[64];           /* library and version */
   int32_t plan_count;         /* 1 or more; plan 0 is the default */
   int32_t reserved;
+  double shrinkage;           /* 0 to 1: see foldkv_calibrator_solve. Above 0 the profile was made from few rows */
 } foldkv_profile_info;
 
 /* A plan says with how many bits each latent coordinate is stored. All plans of a profile share its bases. */
@@ -287,6 +288,8 @@ typedef struct foldkv_plan_info {
   int64_t full_bytes_per_token; /* 16-bit keys and values of one token in the same layers */
   double expected_cost;         /* mean of e^T M e over a token's errors e, with the metric M that the profile was
                                    solved in (mean square error without one) */
+  double held_out_divergence;   /* see foldkv_profile_record_divergence */
+  int64_t held_out_tokens;      /* that it was measured on; 0: it was not */
 } foldkv_plan_info;
 
 enum { FOLDKV_KEYS = 0, FOLDKV_VALUES = 1 };
@@ -434,6 +437,29 @@ FOLDKV_API foldkv_status foldkv_calibrator_attach(foldkv_calibrator* calibrator,
 FOLDKV_API foldkv_status foldkv_calibrator_merge(foldkv_calibrator* calibrator, const foldkv_calibrator* other,
                                                  foldkv_error* error);
 
+typedef struct foldkv_calibrator_info {
+  uint32_t struct_size;
+  int32_t group_count;
+  int64_t samples;       /* whose token 0 was observed */
+  int64_t rows;          /* tokens that entered the sums of keys and values: those that were not skipped */
+  int64_t gradient_rows; /* tokens whose gradients did */
+} foldkv_calibrator_info;
+
+FOLDKV_API foldkv_status foldkv_calibrator_get_info(const foldkv_calibrator* calibrator, foldkv_calibrator_info* info,
+                                                    foldkv_error* error);
+
+/* All that the calibrator has summed up, with its groups and skip_tokens, as a file. What is observed after loading it
+ * gives the same bits as if there had been no file; loaded calibrators merge like others, so that several processes may
+ * share the work. buffer, capacity and size as in foldkv_profile_save. The file takes, per group, 8 * (layers *
+ * key_width)^2 bytes, with gradients 8 * layers * key_width^2 more, and holds 2^31 bytes at most: FOLDKV_E_UNSUPPORTED
+ * beyond, fewer layers per group take less. */
+FOLDKV_API foldkv_status foldkv_calibrator_save(const foldkv_calibrator* calibrator, void* buffer, size_t capacity,
+                                                size_t* size, foldkv_error* error);
+/* bytes are verified first: FOLDKV_E_CORRUPT for any change to them, FOLDKV_E_MISMATCH when they are of another model,
+ * FOLDKV_E_VERSION when a later library wrote them. They are not kept. */
+FOLDKV_API foldkv_status foldkv_calibrator_load(foldkv_runtime* runtime, const foldkv_model* model, const void* bytes,
+                                                size_t size, foldkv_calibrator** calibrator, foldkv_error* error);
+
 typedef struct foldkv_solve_options {
   uint32_t struct_size;
   int32_t latent_width;  /* 0: key_width of a layer; more than a group has: all */
@@ -454,7 +480,10 @@ typedef struct foldkv_solve_options {
 } foldkv_solve_options;
 
 /* Leading eigenvectors of the covariance of the stacked keys, and of the values, of each group
- * (BellowsKV's closed form for inputs after the norm). FOLDKV_E_STATE with fewer rows than coordinates. */
+ * (BellowsKV's closed form for inputs after the norm). A group with fewer rows than coordinates (layers * key_width) has
+ * its covariance shrunk towards a multiple of the identity, in the metric's coordinates when there is one, by the closed
+ * form of Chen, Wiesel, Eldar and Hero (2010); foldkv_profile_info.shrinkage has the largest share over groups and sides.
+ * FOLDKV_E_STATE with fewer than 2 rows. */
 FOLDKV_API foldkv_status foldkv_calibrator_solve(const foldkv_calibrator* calibrator,
                                                  const foldkv_solve_options* options, foldkv_profile** profile,
                                                  foldkv_error* error);
@@ -544,6 +573,12 @@ FOLDKV_API foldkv_status foldkv_profile_get_sensitivity(const foldkv_profile* pr
 /* FOLDKV_E_STATE when the profile has no sensitivities. */
 FOLDKV_API foldkv_status foldkv_profile_get_sensitivity_source(const foldkv_profile* profile,
                                                                foldkv_sensitivity_source* source, foldkv_error* error);
+/* A profile that also says how far a plan (NULL: the first) is from the full cache: divergence in nats per token (0 or
+ * more), which the host has measured on `tokens` tokens (1 or more) of text that was not calibrated on. The fingerprint
+ * stays, since no code changes. */
+FOLDKV_API foldkv_status foldkv_profile_record_divergence(const foldkv_profile* profile, const char* plan,
+                                                          double divergence, int64_t tokens,
+                                                          foldkv_profile** recorded, foldkv_error* error);
 
 /* -------------------------------------------------------------------------------------- sequence */
 
@@ -649,6 +684,12 @@ typedef struct foldkv_sequence_stats {
   foldkv_ledger ledger;         /* profile, model and scratch are zero here: they are not the sequence's own */
   uint64_t token_bytes;         /* of a compressed token over all layers: latent_token_bytes, and its exact keys and
                                    values in layers that are in no group and store their own */
+  /* What compression loses of keys [FOLDKV_KEYS] and values [FOLDKV_VALUES], over the tokens encoded so far: squared
+   * distances between rows and what their latents rebuild, summed over groups, divided by those between rows and the mean
+   * that is subtracted. Measured on up to 64 tokens of each encoded run. Far above what is expected the text is unlike
+   * the calibration's. 0: nothing encoded. */
+  double energy_out_of_basis[2];
+  double expected_energy_out_of_basis[2]; /* likewise, of the calibration text; 0: the profile does not know */
 } foldkv_sequence_stats;
 
 FOLDKV_API foldkv_status foldkv_sequence_get_stats(const foldkv_sequence* sequence, foldkv_sequence_stats* stats,

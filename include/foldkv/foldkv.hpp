@@ -134,6 +134,18 @@ Result<Struct> fill(Function function, Arguments... arguments) {
   return Result<Struct>(value, outcome);
 }
 
+// Asks `function(handle, buffer, capacity, &size, &error)` for the size, then for the bytes.
+template <class Handle, class Function>
+Result<std::vector<std::byte>> save(Function function, const Handle* handle) {
+  size_t size = 0;
+  Outcome outcome = Outcome::of(function, handle, static_cast<void*>(nullptr), size_t{0}, &size);
+  if (!outcome) return outcome;
+  std::vector<std::byte> bytes(size);
+  outcome = Outcome::of(function, handle, static_cast<void*>(bytes.data()), bytes.size(), &size);
+  if (!outcome) return outcome;
+  return Result<std::vector<std::byte>>(std::move(bytes), outcome);
+}
+
 template <class Struct>
 Struct sized(Struct value) {
   value.struct_size = sizeof(Struct);
@@ -200,15 +212,7 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
     return detail::make<Profile, foldkv_profile>(foldkv_profile_load, static_cast<const void*>(bytes.data()),
                                                  bytes.size());
   }
-  [[nodiscard]] Result<std::vector<std::byte>> save() const {
-    size_t size = 0;
-    Outcome outcome = Outcome::of(foldkv_profile_save, get(), static_cast<void*>(nullptr), size_t{0}, &size);
-    if (!outcome) return outcome;
-    std::vector<std::byte> bytes(size);
-    outcome = Outcome::of(foldkv_profile_save, get(), static_cast<void*>(bytes.data()), bytes.size(), &size);
-    if (!outcome) return outcome;
-    return Result<std::vector<std::byte>>(std::move(bytes), outcome);
-  }
+  [[nodiscard]] Result<std::vector<std::byte>> save() const { return detail::save(foldkv_profile_save, get()); }
   // A published codec that needs no calibration.
   [[nodiscard]] static Result<Profile> from_codec(const Model& model, const foldkv_codec_options& options) {
     return detail::make<Profile, foldkv_profile>(foldkv_profile_from_codec, model.get(), &options);
@@ -237,6 +241,10 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
                                                        foldkv_plan_wish wish) const {
     wish = detail::sized(wish);
     return detail::fill<foldkv_plan_choice>(foldkv_profile_choose_plan, runtime.get(), model.get(), get(), &wish);
+  }
+  // With what was measured of a plan.
+  [[nodiscard]] Result<Profile> record_divergence(const char* plan, double divergence, int64_t tokens) const {
+    return detail::make<Profile, foldkv_profile>(foldkv_profile_record_divergence, get(), plan, divergence, tokens);
   }
   Outcome check(const Model& model) const { return Outcome::of(foldkv_profile_check, get(), model.get()); }
   [[nodiscard]] Result<foldkv_profile_info> info() const {
@@ -371,6 +379,15 @@ class Calibrator : public Owner<foldkv_calibrator, foldkv_calibrator_release> {
   // Whatever calibrator observes the sequence stops doing so.
   static Outcome detach_from(Sequence& sequence) {
     return Outcome::of(foldkv_calibrator_attach, static_cast<foldkv_calibrator*>(nullptr), sequence.get());
+  }
+  [[nodiscard]] Result<foldkv_calibrator_info> info() const {
+    return detail::fill<foldkv_calibrator_info>(foldkv_calibrator_get_info, get());
+  }
+  // What was observed so far, and a calibrator that goes on from there.
+  [[nodiscard]] Result<std::vector<std::byte>> save() const { return detail::save(foldkv_calibrator_save, get()); }
+  static Result<Calibrator> load(Runtime& runtime, const Model& model, std::span<const std::byte> bytes) {
+    return detail::make<Calibrator, foldkv_calibrator>(foldkv_calibrator_load, runtime.get(), model.get(),
+                                                       static_cast<const void*>(bytes.data()), bytes.size());
   }
   Outcome merge(const Calibrator& other) { return Outcome::of(foldkv_calibrator_merge, get(), other.get()); }
   [[nodiscard]] Result<Profile> solve(foldkv_solve_options options = {}) const {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/base/checked.h"
+#include "runtime/cache/measure_energy.h"
 #include "runtime/cache/sequence_basis.h"
 #include "runtime/codec/correction.h"
 
@@ -148,9 +150,20 @@ Status copy_positions(Sequence& sequence, const StorageChange& change) {
                          positions.data());
 }
 
-}  // namespace
+SideEnergy energy(const GroupRun& run, Side side, std::byte* scratch) {
+  EncodedRows encoded;
+  encoded.rows = run.rows(side);
+  encoded.layout = &run.layout;
+  encoded.region = run.region;
+  encoded.first_latent_slot = run.first_latent_slot;
+  encoded.basis = run.bases(side).rebuilding();
+  encoded.workspace = run.workspace;
+  encoded.scratch = scratch;
+  return measure_energy(run.backend(), encoded);
+}
 
-int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
+// Enough for the latent operations of every group.
+int64_t latent_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
                          int64_t encoded_tokens) {
   int64_t bytes = 0;
   for (const PreparedGroup& group : profile.groups) {
@@ -161,10 +174,22 @@ int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile&
                                                       std::max(layout.keys.trellis_width(), layout.values.trellis_width()),
                                                       layout.run_tokens()}));
   }
-  return bytes;
+  return round_up(bytes, kBlockAlignment);
 }
 
-Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace) {
+}  // namespace
+
+int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
+                         int64_t encoded_tokens) {
+  int64_t widest = 0;
+  for (const PreparedGroup& group : profile.groups) widest = std::max(widest, group.stacked_width());
+  return latent_workspace(backend, profile, plan, encoded_tokens) + energy_scratch_bytes(widest);
+}
+
+StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace) {
+  const int64_t scratch = latent_workspace(sequence.runtime().backend(), sequence.shared_profile()->data,
+                                           sequence.policy().plan, change.encoded_tokens);
+  Energies energies;
   for (int64_t group = 0; group < std::ssize(sequence.storage().groups()); ++group) {
     const GroupRun run = group_run(sequence, group, change, workspace);
     FOLDKV_RETURN_IF_ERROR(compute_means(run));
@@ -172,8 +197,12 @@ Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* wo
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kKeys));
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kValues));
     FOLDKV_RETURN_IF_ERROR(correct(run));
+    for (const Side side : {Side::kKeys, Side::kValues}) {
+      energies[static_cast<size_t>(side)] += energy(run, side, workspace + scratch);
+    }
   }
-  return copy_positions(sequence, change);
+  FOLDKV_RETURN_IF_ERROR(copy_positions(sequence, change));
+  return energies;
 }
 
 size_t moved_tokens(const Sequence& sequence, const StorageChange& change) {

@@ -13,9 +13,9 @@ namespace foldkv {
 [[nodiscard]] int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
                                        int64_t encoded_tokens);
 
-// Writes latents, means, correction and positions of the encoded run to unpublished slots. Numeric error when
-// something does not fit its format: what is published is untouched.
-[[nodiscard]] Status encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace);
+// Writes latents, means, correction and positions of the encoded run to unpublished slots, and tells the energies of its
+// rows (measure_energy). Numeric error when something does not fit its format: what is published is untouched.
+[[nodiscard]] StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace);
 
 // Exact tokens behind the encoded run of a change; 0 without such a run.
 [[nodiscard]] size_t moved_tokens(const Sequence& sequence, const StorageChange& change);

@@ -77,6 +77,7 @@ StatusOr<std::shared_ptr<Sequence>> Sequence::fork() const {
   FOLDKV_RETURN_IF_ERROR(copy_contents(copier, copy->storage_, storage_, model().layer_count()));
   copy->next_position_ = next_position_;
   copy->prompt_open_ = prompt_open_;
+  copy->energies_ = energies_;
   return copy;
 }
 

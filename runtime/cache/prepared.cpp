@@ -181,6 +181,11 @@ StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const 
 }
 
 Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepared) {
+  if (prepared.profile != nullptr) {
+    for (const Plan& plan : prepared.profile->plans) {
+      prepared.expected_energies.push_back(expected_energy(*prepared.profile, plan));
+    }
+  }
   for (size_t index = 0; index < prepared.groups.size(); ++index) {
     const ProfileGroup& source = prepared.profile->groups[index];
     const PreparedGroup& group = prepared.groups[index];

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/interface/backend.h"
+#include "runtime/calibration/expected_energy.h"
 #include "runtime/memory/block.h"
 #include "runtime/model/model.h"
 #include "runtime/profile/profile.h"
@@ -67,6 +68,7 @@ struct PreparedProfile {
   std::vector<PreparedGroup> groups;
   std::vector<GroupPlace> place_of_layer;
   std::vector<int32_t> source_of_layer;  // the layer whose keys and values it reads, its own as a rule
+  std::vector<Energies> expected_energies;  // of the profile's plans
 };
 
 [[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,

@@ -71,10 +71,10 @@ Status Sequence::encode_now(const StorageChange& change) {
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   const int64_t bytes = encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens);
   FOLDKV_ASSIGN_OR_RETURN(const Block workspace, Block::allocate(arena, Role::kScratch, bytes));
-  FOLDKV_RETURN_IF_ERROR(encode_run(*this, change, workspace.data()));
+  FOLDKV_ASSIGN_OR_RETURN(const Energies energies, encode_run(*this, change, workspace.data()));
   std::vector<int32_t> moved(moved_tokens(*this, change));
   FOLDKV_RETURN_IF_ERROR(close_gap(*this, change, moved));
-  publish(change, next_position_, true);
+  publish(change, energies, next_position_, true);
   return absl::OkStatus();
 }
 
@@ -97,7 +97,14 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
   return absl::OkStatus();
 }
 
-void Sequence::publish(const StorageChange& change, int64_t next_position, bool prompt_ends) {
+Energies Sequence::expected_energies() const {
+  const std::vector<Energies>& plans = profile_->data.expected_energies;
+  return plans.empty() ? Energies{} : plans[policy_.plan];
+}
+
+void Sequence::publish(const StorageChange& change, const Energies& energies, int64_t next_position,
+                       bool prompt_ends) {
+  for (size_t side = 0; side < energies.size(); ++side) energies_[side] += energies[side];
   storage_.publish(runtime_->arena(), change);
   next_position_ = next_position;
   if (prompt_ends) prompt_open_ = false;

@@ -9,6 +9,7 @@
 #include "runtime/cache/sequence_policy.h"
 #include "runtime/cache/sequence_storage.h"
 #include "runtime/calibration/calibrator.h"
+#include "runtime/calibration/expected_energy.h"
 
 namespace foldkv {
 
@@ -77,6 +78,9 @@ class Sequence {
   [[nodiscard]] const SequencePolicy& policy() const { return policy_; }
   [[nodiscard]] const SequenceStorage& storage() const { return storage_; }
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+  // Of the tokens encoded so far, and what tokens of the calibration text would have on average; zeros: not known.
+  [[nodiscard]] const Energies& energies() const { return energies_; }
+  [[nodiscard]] Energies expected_energies() const;
 
   // --- for steps
   // One step (or call) at a time owns the sequence.
@@ -85,7 +89,8 @@ class Sequence {
   [[nodiscard]] SequenceStorage& storage() { return storage_; }
   [[nodiscard]] bool prompt_open() const { return prompt_open_; }
   [[nodiscard]] const std::shared_ptr<Calibrator>& calibrator() const { return calibrator_; }
-  void publish(const StorageChange& change, int64_t next_position, bool prompt_ends);
+  // energies: of the encoded run.
+  void publish(const StorageChange& change, const Energies& energies, int64_t next_position, bool prompt_ends);
 
   // --- views for the backend. token_count may reach beyond what is published.
   [[nodiscard]] backend::ExactRegion exact_region(int64_t layer, int64_t token_count) const;
@@ -108,6 +113,7 @@ class Sequence {
   SequencePolicy policy_;
   SequenceStorage storage_;
   std::shared_ptr<Calibrator> calibrator_;
+  Energies energies_;
   int64_t next_position_ = 0;
   bool prompt_open_ = true;
   std::atomic<bool> busy_{false};

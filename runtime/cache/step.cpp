@@ -181,8 +181,9 @@ Status Step::commit() {
   }
   for (size_t index = 0; index < feeds_.size(); ++index) {
     if (parts_[index].change.encoded_tokens == 0) continue;
-    const Status status = encode_run(*feeds_[index].sequence, parts_[index].change, scratch_.data());
-    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+    const StatusOr<Energies> energies = encode_run(*feeds_[index].sequence, parts_[index].change, scratch_.data());
+    if (!energies.ok()) return with_argument(energies.status(), absl::StrCat("feeds[", index, "]"));
+    parts_[index].energies = *energies;
   }
   FOLDKV_RETURN_IF_ERROR(observe());
   std::vector<int32_t> moved;
@@ -193,8 +194,8 @@ Status Step::commit() {
   for (size_t index = 0; index < feeds_.size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(close_gap(*feeds_[index].sequence, parts_[index].change, moved));
     const int64_t last = parts_[index].first_row + feeds_[index].token_count - 1;
-    feeds_[index].sequence->publish(parts_[index].change, int64_t{positions_[static_cast<size_t>(last)]} + 1,
-                                    !feeds_[index].continues);
+    feeds_[index].sequence->publish(parts_[index].change, parts_[index].energies,
+                                    int64_t{positions_[static_cast<size_t>(last)]} + 1, !feeds_[index].continues);
   }
   committed_ = true;
   drop();

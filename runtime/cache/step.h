@@ -55,6 +55,7 @@ class Step {
   struct Part {  // a feed's place in the step
     int64_t first_row = 0;
     StorageChange change;
+    Energies energies;  // of the run that commit encodes
     bool acquired = false;
     bool reserved = false;
   };

@@ -7,16 +7,16 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_format.h"
 #include "runtime/base/check_range.h"
 #include "runtime/calibration/observed_rows.h"
 #include "runtime/calibration/run_tasks.h"
-#include "runtime/calibration/solver.h"
+#include "runtime/calibration/same_model.h"
 #include "runtime/profile/limits.h"
 
 namespace foldkv {
 namespace {
 
+constexpr int64_t kFewestRows = 2;  // one has no variance
 constexpr int64_t kMaxFirstToken = int64_t{1} << 40;
 
 int64_t stacked_width(const Model& model, const LayerGroup& group) {
@@ -27,10 +27,6 @@ int64_t max_stacked_width(const Model& model, const std::vector<LayerGroup>& gro
   int64_t width = 0;
   for (const LayerGroup& group : groups) width = std::max(width, stacked_width(model, group));
   return width;
-}
-
-bool is_other_name(const std::string& name, const std::string& other) {
-  return !name.empty() && !other.empty() && name != other;
 }
 
 }  // namespace
@@ -117,11 +113,7 @@ Status Calibrator::merge(const Calibrator& other) {
   FOLDKV_RETURN_IF_ERROR(failure_);
   FOLDKV_RETURN_IF_ERROR(other.failure_);
   if (&other == this) return argument_error("other", "other: got the calibrator itself");
-  if (model_->fingerprint() != other.model_->fingerprint() || is_other_name(model_->name(), other.model_->name())) {
-    return mismatch_error(absl::StrFormat("the calibrators observe different models: %016x \"%s\" and %016x \"%s\"",
-                                          model_->fingerprint(), model_->name(), other.model_->fingerprint(),
-                                          other.model_->name()));
-  }
+  FOLDKV_RETURN_IF_ERROR(check_same_model(*model_, other.model_->fingerprint(), other.model_->name()));
   if (groups_ != other.groups_) return mismatch_error("the calibrators have different layer groups");
   if (skip_tokens_ != other.skip_tokens_) {
     return mismatch_error(
@@ -135,8 +127,6 @@ Status Calibrator::merge(const Calibrator& other) {
   sample_count_ += other.sample_count_;
   return absl::OkStatus();
 }
-
-bool Calibrator::has_gradients() const { return !moments_[0].key_gradients.empty(); }
 
 void Calibrator::make_room_for_gradients() {
   if (has_gradients()) return;
@@ -161,14 +151,12 @@ Status Calibrator::merge_group(GroupMoments& target, const GroupMoments& other) 
 Status Calibrator::check_solvable(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(failure_);
   FOLDKV_RETURN_IF_ERROR(check_solve_options(options));
-  const int64_t rows = moments_[0].keys.count();
   for (size_t group = 0; group < groups_.size(); ++group) {
     const int64_t width = moments_[group].keys.width();
-    if (rows < width) {
-      return state_error(absl::StrCat("got ", rows, " calibration rows, expected ", width, " or more: group ", group,
-                                      " has that many coordinates (layers * key width)"));
-    }
     FOLDKV_RETURN_IF_ERROR(check_range("correction_rank", options.correction.rank, 0, width));
+  }
+  if (row_count() < kFewestRows) {
+    return state_error(absl::StrCat("got ", row_count(), " calibration rows, expected ", kFewestRows, " or more"));
   }
   if (options.use_metric && !has_gradients()) {
     return state_error("use_metric needs gradients: observe_gradients was not called");
@@ -182,7 +170,7 @@ Profile Calibrator::empty_profile(const SolveOptions& options) const {
   profile.model_name = model_->name();
   profile.layer_count = static_cast<int32_t>(model_->layer_count());
   profile.centred = options.centred;
-  profile.calibration_tokens = moments_[0].keys.count();
+  profile.calibration_tokens = row_count();
   profile.calibration_samples = sample_count_;
   profile.made_by = options.made_by;
   Plan plan;
@@ -211,8 +199,8 @@ StatusOr<Metric> Calibrator::metric(size_t group, backend::Side side, double flo
   return make_metric(blocks, model_->layer(groups_[group][0]).key_width(), floor);
 }
 
-StatusOr<ProfileSide> Calibrator::solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
-                                                const SolveOptions& options) const {
+StatusOr<SolvedSide> Calibrator::solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
+                                               const SolveOptions& options) const {
   const Moments& rows = moments_[group].rows(side);
   if (!options.use_metric) return solve_side(*backend_, rows, nullptr, bands, options);
   FOLDKV_ASSIGN_OR_RETURN(const Metric found, metric(group, side, options.metric_floor));
@@ -223,7 +211,7 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
   FOLDKV_RETURN_IF_ERROR(check_solvable(options));
   Profile profile = empty_profile(options);
   const int64_t task_count = 2 * std::ssize(groups_);
-  std::vector<StatusOr<ProfileSide>> sides(static_cast<size_t>(task_count));
+  std::vector<StatusOr<SolvedSide>> sides(static_cast<size_t>(task_count));
   run_tasks(task_count, backend_->thread_count(), [&](int64_t task) {
     const auto index = static_cast<size_t>(task / 2);
     const backend::Side side = task % 2 == 0 ? backend::Side::kKeys : backend::Side::kValues;
@@ -236,8 +224,11 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
     }
   });
   for (size_t index = 0; index < profile.groups.size(); ++index) {
-    FOLDKV_ASSIGN_OR_RETURN(profile.groups[index].keys, std::move(sides[2 * index]));
-    FOLDKV_ASSIGN_OR_RETURN(profile.groups[index].values, std::move(sides[2 * index + 1]));
+    FOLDKV_ASSIGN_OR_RETURN(SolvedSide keys, std::move(sides[2 * index]));
+    FOLDKV_ASSIGN_OR_RETURN(SolvedSide values, std::move(sides[2 * index + 1]));
+    profile.shrinkage = std::max({profile.shrinkage, keys.shrinkage, values.shrinkage});
+    profile.groups[index].keys = std::move(keys.side);
+    profile.groups[index].values = std::move(values.side);
   }
   FOLDKV_RETURN_IF_ERROR(finish_profile(profile));
   return profile;

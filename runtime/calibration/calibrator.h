@@ -13,7 +13,9 @@
 #include "runtime/calibration/metric.h"
 #include "runtime/calibration/moments.h"
 #include "runtime/calibration/solve_options.h"
+#include "runtime/calibration/solver.h"
 #include "runtime/model/model.h"
+#include "runtime/profile/calibration_content.h"
 #include "runtime/profile/profile.h"
 
 namespace foldkv {
@@ -28,7 +30,7 @@ struct CalibratorOptions {
 //
 // Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, once 8 * (layers * key width)^2 for the widest
 // and blocks of 256 rows, all taken when it is made;
-// with the first gradients 2 * 8 * (key width)^2 for each layer. While solving, 4 * 8 * (layers * key width)^2 for each thread.
+// with the first gradients 2 * 8 * (key width)^2 for each layer. While solving, 4 * 8 * (layers * key width)^2 for each thread, with a metric 6 * 8.
 // Threads: const functions may run at once, others by one thread at a time. Errors: all input is checked before the
 // first row is counted, so an error changes nothing. Only after a failure of the backend the sums are no longer whole;
 // every later call then returns that failure.
@@ -43,6 +45,20 @@ class Calibrator {
   [[nodiscard]] const std::vector<LayerGroup>& groups() const { return groups_; }
   [[nodiscard]] int32_t skip_tokens() const { return skip_tokens_; }
   [[nodiscard]] int64_t sample_count() const { return sample_count_; }
+  // Rows that entered the sums: tokens that were not skipped.
+  [[nodiscard]] int64_t row_count() const { return moments_[0].keys.count(); }
+  [[nodiscard]] int64_t gradient_row_count() const {
+    return has_gradients() ? moments_[0].key_gradients[0].count() : 0;
+  }
+
+  // All that was observed, for a file, and a calibrator that goes on from there: what follows gives the same bits as if
+  // there had been no file. content returns an earlier failure of the backend.
+  // restore: the content must have passed its check. Mismatch error when it is of another model; corrupt error when its
+  // groups, widths or counts fit no calibrator of this model.
+  [[nodiscard]] StatusOr<CalibrationContent> content() const;
+  [[nodiscard]] static StatusOr<std::shared_ptr<Calibrator>> restore(std::shared_ptr<backend::Backend> backend,
+                                                                     std::shared_ptr<const Model> model,
+                                                                     const CalibrationContent& content);
 
   // Keys (normed, before rotation) and values of all layers, host memory: views of [tokens, key width]. The tokens are
   // [first_token, first_token + tokens) of a sample, of which those below skip_tokens are left out; a sample is counted
@@ -61,8 +77,9 @@ class Calibrator {
   // Adds the rows of other. Mismatch error when the models, groups or skip_tokens differ.
   [[nodiscard]] Status merge(const Calibrator& other);
 
-  // Argument errors of check_solve_options; state error with fewer rows than coordinates, or when the metric is asked
-  // for and no gradients were observed.
+  // Fewer rows than a group has coordinates are made up for by shrinkage, which the profile names (solve_side).
+  // Argument errors of check_solve_options; state error with fewer than 2 rows, or when the metric is asked for and no
+  // gradients were observed.
   [[nodiscard]] StatusOr<Profile> solve(const SolveOptions& options) const;
 
  private:
@@ -91,10 +108,12 @@ class Calibrator {
   [[nodiscard]] Status add_layers(const LayerGroup& group, Moments& target, std::span<const TensorView> layers,
                                   int64_t first_token);
   [[nodiscard]] StatusOr<Metric> metric(size_t group, backend::Side side, double floor) const;
-  [[nodiscard]] StatusOr<ProfileSide> solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
-                                                    const SolveOptions& options) const;
-  [[nodiscard]] bool has_gradients() const;
+  [[nodiscard]] StatusOr<SolvedSide> solve_side_of(size_t group, backend::Side side, const std::vector<Band>& bands,
+                                                   const SolveOptions& options) const;
+  [[nodiscard]] bool has_gradients() const { return !moments_[0].key_gradients.empty(); }
   void make_room_for_gradients();
+  [[nodiscard]] Status restore_group(size_t group, const CalibrationGroup& content);
+  [[nodiscard]] Status check_counts() const;
   [[nodiscard]] Status merge_group(GroupMoments& target, const GroupMoments& other);
   [[nodiscard]] Status check_solvable(const SolveOptions& options) const;
   [[nodiscard]] Profile empty_profile(const SolveOptions& options) const;

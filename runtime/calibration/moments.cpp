@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace foldkv {
@@ -39,6 +40,34 @@ Status Moments::observe(backend::Backend& backend, const float* rows, int64_t co
 Status Moments::merge(backend::Backend& backend, const Moments& other, MomentsScratch& scratch) {
   join(other.total_, ProductsAbout::kMean, scratch);
   return observe(backend, other.pending_.data(), other.pending_count(), scratch);
+}
+
+MomentSums Moments::sums() const {
+  MomentSums result{total_.count, total_.sum, {}, pending_};
+  result.products.reserve(static_cast<size_t>(width_ * (width_ + 1) / 2));
+  for (int64_t i = 0; i < width_; ++i) {
+    const double* const row = total_.products.data() + i * width_;
+    result.products.insert(result.products.end(), row, row + i + 1);
+  }
+  return result;
+}
+
+Status Moments::restore(const MomentSums& sums) {
+  if (sums.width() != width_) {
+    return corrupt_error(absl::StrCat("got sums of rows of ", sums.width(), " numbers, expected ", width_));
+  }
+  const int64_t pending = std::ssize(sums.pending) / width_;
+  if (pending >= kBlockRows) {
+    return corrupt_error(absl::StrCat("got ", pending, " pending rows, expected fewer than ", kBlockRows));
+  }
+  total_.count = sums.count;
+  total_.sum = sums.sum;
+  const double* source = sums.products.data();
+  for (int64_t i = 0; i < width_; source += ++i) {
+    std::copy(source, source + i + 1, total_.products.begin() + i * width_);
+  }
+  pending_.assign(sums.pending.begin(), sums.pending.end());
+  return absl::OkStatus();
 }
 
 StatusOr<Covariance> Moments::covariance(backend::Backend& backend, bool centred) const {

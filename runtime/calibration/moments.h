@@ -5,6 +5,7 @@
 
 #include "backends/interface/backend.h"
 #include "runtime/base/status.h"
+#include "runtime/profile/calibration_content.h"
 
 namespace foldkv {
 
@@ -51,6 +52,10 @@ class Moments {
   [[nodiscard]] Status observe(backend::Backend& backend, const float* rows, int64_t count, MomentsScratch& scratch);
   // Adds the rows of other, which must be of equal width.
   [[nodiscard]] Status merge(backend::Backend& backend, const Moments& other, MomentsScratch& scratch);
+  // All that has been counted, and back: rows that follow change no bit. restore takes the sums of rows of this width in
+  // place of all counted ones; corrupt error when they are of another width or when a whole block of them is pending.
+  [[nodiscard]] MomentSums sums() const;
+  [[nodiscard]] Status restore(const MomentSums& sums);
   // Of all rows, divided by their count, which must not be 0. Not centred: the second moment about zero.
   [[nodiscard]] StatusOr<Covariance> covariance(backend::Backend& backend, bool centred) const;
 

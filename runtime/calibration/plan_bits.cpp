@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/calibration/bit_allocation.h"
+#include "runtime/calibration/cut_columns.h"
 #include "runtime/calibration/unit_rates.h"
 #include "runtime/profile/bands.h"
 
@@ -141,17 +142,6 @@ StatusOr<Plan> plan_of(const Profile& profile, const std::string& field, const P
            unit_rates()[static_cast<size_t>(choices[index])]);
   }
   return plan;
-}
-
-void cut_columns(std::vector<float>& matrix, int64_t from, int64_t to) {
-  if (matrix.empty() || from == to) return;
-  const auto rows = static_cast<int64_t>(matrix.size()) / from;
-  std::vector<float> cut;
-  cut.reserve(static_cast<size_t>(rows * to));
-  for (int64_t row = 0; row < rows; ++row) {
-    cut.insert(cut.end(), matrix.begin() + row * from, matrix.begin() + row * from + to);
-  }
-  matrix = std::move(cut);
 }
 
 void cut_side(ProfileSide& side, int64_t width) {

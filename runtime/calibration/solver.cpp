@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/calibration/cut_columns.h"
 #include "runtime/calibration/principal_directions.h"
 #include "runtime/calibration/scale_group_rotation.h"
+#include "runtime/calibration/shrinkage.h"
 #include "runtime/calibration/weigh_by_metric.h"
 #include "runtime/profile/bands.h"
 
@@ -18,6 +20,14 @@ std::vector<float> to_f32(const std::vector<double>& numbers) {
   result.reserve(numbers.size());
   for (double number : numbers) result.push_back(static_cast<float>(number));
   return result;
+}
+
+// What one unit in each coordinate is in rows: the squared length of the column that rebuilds it.
+std::vector<double> gains_of(const Metric& metric, const std::vector<double>& directions, int64_t columns) {
+  const std::vector<double> basis = multiply_blocks(metric.inverse_roots, metric.block_width, directions, columns);
+  std::vector<double> gains(static_cast<size_t>(columns));
+  for (size_t at = 0; at < basis.size(); ++at) gains[at % gains.size()] += basis[at] * basis[at];
+  return gains;
 }
 
 }  // namespace
@@ -37,14 +47,25 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
   return bands;
 }
 
-StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
-                                 const std::vector<Band>& bands, const SolveOptions& options) {
-  ProfileSide side;
+StatusOr<SolvedSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
+                                const std::vector<Band>& bands, const SolveOptions& options) {
+  SolvedSide solved;
+  ProfileSide& side = solved.side;
   side.latent_width = width_of(bands);
   FOLDKV_ASSIGN_OR_RETURN(Covariance covariance, moments.covariance(backend, options.centred));
   if (metric != nullptr) weigh_covariance(*metric, covariance.matrix);
+  if (moments.count() < moments.width()) {
+    const int64_t degrees_of_freedom = moments.count() - (options.centred ? 1 : 0);
+    solved.shrinkage = oracle_shrinkage(covariance.matrix, moments.width(), degrees_of_freedom);
+    shrink_covariance(covariance.matrix, moments.width(), solved.shrinkage);
+  }
+  const int64_t columns = metric == nullptr ? side.latent_width : moments.width();
   FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,
-                          principal_directions(covariance.matrix, moments.width(), side.latent_width));
+                          principal_directions(covariance.matrix, moments.width(), columns));
+  if (metric != nullptr) {
+    side.gains = gains_of(*metric, directions.basis, columns);
+    cut_columns(directions.basis, columns, side.latent_width);
+  }
   if (options.rotate) rotate_scale_groups(directions.basis, bands, options.scale_group);
   if (metric == nullptr) {
     side.basis = to_f32(directions.basis);
@@ -57,7 +78,7 @@ StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& momen
   }
   side.mean = to_f32(covariance.mean);
   side.variances = std::move(directions.variances);
-  return side;
+  return solved;
 }
 
 }  // namespace foldkv

@@ -15,12 +15,18 @@ namespace foldkv {
 [[nodiscard]] std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int64_t key_width,
                                          int64_t stacked_width);
 
+struct SolvedSide {
+  ProfileSide side;
+  double shrinkage = 0.0;  // share of the identity in the covariance, 0 to 1; 0 when there were enough rows
+};
+
 // Mean and leading eigenvectors of the covariance C of one side's rows: the closed form of BellowsKV for inputs after
-// the norm (methods.md 1.2). There must be as many rows as coordinates, or trailing directions mean nothing.
+// the norm (methods.md 1.2). Two rows or more. With fewer rows than coordinates C has directions in which no row lies:
+// it is shrunk towards a multiple of the identity (shrinkage.h), in the metric's coordinates when there is one.
 //
 // With a metric M (null: none) they are those of M^(1/2) C M^(1/2): then latents are (M^(1/2) V)^T (row - mean), rows are
 // rebuilt by M^(-1/2) V, and an error of one unit in any latent coordinate costs the same. May run on several threads.
-[[nodiscard]] StatusOr<ProfileSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
-                                               const std::vector<Band>& bands, const SolveOptions& options);
+[[nodiscard]] StatusOr<SolvedSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
+                                              const std::vector<Band>& bands, const SolveOptions& options);
 
 }  // namespace foldkv

@@ -1,5 +1,6 @@
 #include "runtime/profile/profile.h"
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 
@@ -75,6 +76,19 @@ StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name) {
     absl::StrAppend(&known, known.empty() ? "" : ", ", profile.plans[index].name);
   }
   return argument_error("plan", absl::StrCat("plan: got \"", name, "\", the profile has: ", known));
+}
+
+StatusOr<Profile> record_divergence(const Profile& profile, absl::string_view plan, double divergence,
+                                    int64_t tokens) {
+  FOLDKV_ASSIGN_OR_RETURN(const int64_t index, find_plan(profile, plan));
+  if (!(divergence >= 0.0) || std::isinf(divergence)) {
+    return argument_error("divergence", absl::StrCat("divergence: got ", divergence, ", expected 0 or more"));
+  }
+  if (tokens < 1) return argument_error("tokens", absl::StrCat("tokens: got ", tokens, ", expected 1 or more"));
+  Profile recorded = profile;
+  recorded.plans[static_cast<size_t>(index)].held_out_divergence = divergence;
+  recorded.plans[static_cast<size_t>(index)].held_out_tokens = tokens;
+  return recorded;
 }
 
 Status finish_profile(Profile& profile) {

@@ -32,6 +32,8 @@ struct ProfileSide {
   std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation; with a
                                   // projection of its own what the coordinate's error costs when it is not stored
   std::vector<float> projection;  // like basis: its transpose makes latents. Empty: the basis, whose columns are orthonormal
+  std::vector<double> gains;  // [layers * key_width] like variances: squared lengths of the columns that rebuild the
+                              // coordinates. Empty: ones without a projection, else not known
 };
 
 struct ProfileGroup {
@@ -60,6 +62,8 @@ struct GroupPlan {
 struct Plan {
   std::string name;
   std::vector<GroupPlan> groups;  // of Profile::groups
+  double held_out_divergence = 0.0;  // from the full cache on text not calibrated on, nats per token
+  int64_t held_out_tokens = 0;       // that it was measured on; 0: it was not
 
   bool operator==(const Plan&) const = default;
 };
@@ -71,12 +75,13 @@ struct Profile {
   bool centred = true;
   int64_t calibration_tokens = 0;
   int64_t calibration_samples = 0;
+  double shrinkage = 0.0;  // 0 to 1: largest share of the identity in a covariance, 0 when there were enough rows
   std::string made_by;
   std::vector<ProfileGroup> groups;  // disjoint, in rising order of their first layer
   std::vector<Plan> plans;           // one or more, of different names; the first is the default
   std::vector<int32_t> sources;      // of each layer: the layer whose keys and values it reads (KVSharer), its own or an
                                      // earlier one that reads its own; empty: all their own
-  uint64_t fingerprint = 0;          // of all of the above; set by finish_profile and by the reader
+  uint64_t fingerprint = 0;          // see content_fingerprint; set by finish_profile and by the reader
   // Not in the fingerprint: that says whether codes are understood, and sensitivities change no code. Measuring them
   // leaves caches that were made with the profile valid.
   std::optional<ProfileSensitivity> sensitivity;
@@ -92,6 +97,12 @@ struct Profile {
 
 // The index of a plan; an empty name: the default. Argument error that lists the names there are.
 [[nodiscard]] StatusOr<int64_t> find_plan(const Profile& profile, absl::string_view name);
+
+// The profile with what was measured of a plan (an empty name: the default), on `tokens` tokens. Its fingerprint stays:
+// the figure changes no code, and sequences that were saved before it was recorded belong to the profile still.
+// Argument errors "plan", "divergence", "tokens".
+[[nodiscard]] StatusOr<Profile> record_divergence(const Profile& profile, absl::string_view plan, double divergence,
+                                                  int64_t tokens);
 
 // Checks the whole content (shapes, bands, finite numbers, disjoint groups, layers in range) and sets the
 // fingerprint. Everything that makes a Profile ends with this.

@@ -63,6 +63,14 @@ Status check_basis(const std::string& field, const ProfileSide& side, const Prof
   return content_error(absl::StrCat(field, ".latent_width"), side.latent_width, expected);
 }
 
+Status check_gains(absl::string_view field, const std::vector<double>& gains, int64_t stacked_width) {
+  if (gains.empty()) return absl::OkStatus();
+  FOLDKV_RETURN_IF_ERROR(check_numbers(field, gains, stacked_width));
+  const auto bad = std::find_if(gains.begin(), gains.end(), [](double gain) { return gain < 0.0; });
+  if (bad == gains.end()) return absl::OkStatus();
+  return content_error(absl::StrCat(field, "[", bad - gains.begin(), "]"), *bad, "0 or more");
+}
+
 Status check_side(const std::string& field, const ProfileSide& side, const ProfileGroup& group, bool centred) {
   const int64_t stacked_width = group.stacked_width();
   FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat(field, ".latent_width"), side.latent_width, 1, stacked_width));
@@ -77,7 +85,8 @@ Status check_side(const std::string& field, const ProfileSide& side, const Profi
     return content_error(absl::StrCat(field, ".mean[", shift - side.mean.begin(), "]"), *shift,
                          "0 in a profile that is not centred");
   }
-  return check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width);
+  FOLDKV_RETURN_IF_ERROR(check_variances(absl::StrCat(field, ".variances"), side.variances, stacked_width));
+  return check_gains(absl::StrCat(field, ".gains"), side.gains, stacked_width);
 }
 
 Status check_correction(const std::string& field, const CorrectionRules& rules, int64_t stacked_width) {
@@ -191,6 +200,12 @@ Status check_plan(const std::string& field, const Plan& plan, const Profile& pro
   if (plan.groups.size() != profile.groups.size()) {
     return content_error(absl::StrCat(field, ".groups"), plan.groups.size(), profile.groups.size());
   }
+  if (!(plan.held_out_divergence >= 0.0) || std::isinf(plan.held_out_divergence)) {
+    return content_error(absl::StrCat(field, ".held_out_divergence"), plan.held_out_divergence, "0 or more");
+  }
+  if (plan.held_out_tokens < 0) {
+    return content_error(absl::StrCat(field, ".held_out_tokens"), plan.held_out_tokens, "0 or more");
+  }
   for (size_t index = 0; index < plan.groups.size(); ++index) {
     const std::string group = absl::StrCat(field, ".groups[", index, "]");
     FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".keys"), plan.groups[index].keys,
@@ -300,6 +315,9 @@ Status check_content(const Profile& profile) {
     return content_error("calibration_tokens", profile.calibration_tokens, "0 or more");
   if (profile.calibration_samples < 0) {
     return content_error("calibration_samples", profile.calibration_samples, "0 or more");
+  }
+  if (!(profile.shrinkage >= 0.0 && profile.shrinkage <= 1.0)) {
+    return content_error("shrinkage", profile.shrinkage, "0 to 1");
   }
   if (profile.groups.empty() && profile.sources.empty()) return content_error("groups", "none", "1 or more");
   std::vector<bool> taken(static_cast<size_t>(profile.layer_count));

@@ -1,14 +1,14 @@
 #include "runtime/profile/profile_reader.h"
 
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/base/fingerprint.h"
 #include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_generated.h"
+#include "runtime/profile/read_numbers.h"
+#include "runtime/profile/sealed_file.h"
 
 namespace foldkv {
 namespace {
@@ -17,34 +17,6 @@ namespace {
 constexpr flatbuffers::uoffset_t kMaxDepth = 8;
 // 4 for each group and 3 for each group of each plan. The bound also ends loops over tables that share a place.
 constexpr flatbuffers::uoffset_t kMaxTables = 1u << 22;
-
-uint64_t load_little_endian(const uint8_t* bytes) {
-  uint64_t value = 0;
-  for (size_t index = 0; index < sizeof value; ++index) value |= uint64_t{bytes[index]} << (8 * index);
-  return value;
-}
-
-// Checks what surrounds the FlatBuffer and returns its size.
-StatusOr<size_t> check_envelope(const uint8_t* bytes, size_t size) {
-  constexpr size_t kLeast =
-      profile_file::kIdentifierOffset + profile_file::kIdentifierBytes + profile_file::kTrailerBytes;
-  if (size < kLeast) {
-    return corrupt_error(absl::StrCat("not a profile: got ", size, " bytes, expected ", kLeast, " or more"));
-  }
-  if (std::memcmp(bytes + profile_file::kIdentifierOffset, file::ProfileIdentifier(), profile_file::kIdentifierBytes) !=
-      0) {
-    return corrupt_error(absl::StrCat("not a profile: the identifier ", file::ProfileIdentifier(), " is not at byte ",
-                                      profile_file::kIdentifierOffset));
-  }
-  const size_t buffer_size = size - profile_file::kTrailerBytes;
-  if (buffer_size % profile_file::kAlignment != 0 || buffer_size >= profile_file::kMaxBytes) {
-    return corrupt_error(absl::StrCat("the profile is not whole: no profile has ", size, " bytes"));
-  }
-  if (load_little_endian(bytes + buffer_size) != fingerprint_of_bytes(bytes, buffer_size)) {
-    return corrupt_error("the profile is not whole or has been changed: its checksum does not fit");
-  }
-  return buffer_size;
-}
 
 StatusOr<const file::Profile*> verify(const uint8_t* buffer, size_t size) {
   flatbuffers::Verifier::Options options;
@@ -71,6 +43,7 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
       bytes += uint64_t{side->basis()->size()} * sizeof(float) + uint64_t{side->mean()->size()} * sizeof(float);
       bytes += uint64_t{side->variances()->size()} * sizeof(double);
       if (side->projection() != nullptr) bytes += uint64_t{side->projection()->size()} * sizeof(float);
+      if (side->gains() != nullptr) bytes += uint64_t{side->gains()->size()} * sizeof(double);
     }
   }
   for (const file::Plan* plan : *root.plans()) {
@@ -89,17 +62,6 @@ uint64_t bytes_of_numbers(const file::Profile& root) {
   }
   return bytes;
 }
-
-// Bytewise: the verifier aligns the length of a vector, not its doubles.
-template <typename Number>
-std::vector<Number> copy(const flatbuffers::Vector<Number>& source) {
-  std::vector<Number> numbers(source.size());
-  if (!numbers.empty()) std::memcpy(numbers.data(), source.Data(), numbers.size() * sizeof(Number));
-  for (Number& number : numbers) number = flatbuffers::EndianScalar(number);
-  return numbers;
-}
-
-std::string copy(const flatbuffers::String* source) { return source == nullptr ? std::string() : source->str(); }
 
 StatusOr<std::vector<Band>> read_bands(const file::Bands& source) {
   const flatbuffers::uoffset_t count = source.widths()->size();
@@ -121,16 +83,17 @@ StatusOr<std::vector<Band>> read_bands(const file::Bands& source) {
 ProfileSide read_side(const file::Side& source) {
   ProfileSide side;
   side.latent_width = source.latent_width();
-  side.basis = copy(*source.basis());
-  side.mean = copy(*source.mean());
-  side.variances = copy(*source.variances());
-  if (source.projection() != nullptr) side.projection = copy(*source.projection());
+  side.basis = read_numbers(*source.basis());
+  side.mean = read_numbers(*source.mean());
+  side.variances = read_numbers(*source.variances());
+  if (source.projection() != nullptr) side.projection = read_numbers(*source.projection());
+  if (source.gains() != nullptr) side.gains = read_numbers(*source.gains());
   return side;
 }
 
 ProfileGroup read_group(const file::Group& source) {
   ProfileGroup group;
-  group.layers = copy(*source.layers());
+  group.layers = read_numbers(*source.layers());
   group.key_width = source.key_width();
   group.scale_group = source.scale_group();
   group.rotated = source.rotated();
@@ -148,7 +111,9 @@ ProfileGroup read_group(const file::Group& source) {
 
 StatusOr<Plan> read_plan(const file::Plan& source) {
   Plan plan;
-  plan.name = copy(source.name());
+  plan.name = read_text(source.name());
+  plan.held_out_divergence = source.held_out_divergence();
+  plan.held_out_tokens = source.held_out_tokens();
   for (const file::GroupPlan* group : *source.groups()) {
     GroupPlan& read = plan.groups.emplace_back();
     FOLDKV_ASSIGN_OR_RETURN(read.keys, read_bands(*group->keys()));
@@ -174,7 +139,7 @@ StatusOr<ProfileSensitivity> read_sensitivity(const file::Sensitivity& source) {
   ProfileSensitivity sensitivity;
   sensitivity.scale = source.scale();
   sensitivity.seed = source.seed();
-  sensitivity.text = copy(source.text());
+  sensitivity.text = read_text(source.text());
   FOLDKV_ASSIGN_OR_RETURN(sensitivity.keys, read_figures(*source.keys()));
   FOLDKV_ASSIGN_OR_RETURN(sensitivity.values, read_figures(*source.values()));
   return sensitivity;
@@ -183,17 +148,18 @@ StatusOr<ProfileSensitivity> read_sensitivity(const file::Sensitivity& source) {
 StatusOr<Profile> read_content(const file::Profile& root) {
   Profile profile;
   profile.model_fingerprint = root.model()->fingerprint();
-  profile.model_name = copy(root.model()->name());
+  profile.model_name = read_text(root.model()->name());
   profile.layer_count = root.model()->layer_count();
   profile.centred = root.centred();
   profile.calibration_tokens = root.provenance()->calibration_tokens();
   profile.calibration_samples = root.provenance()->calibration_samples();
-  profile.made_by = copy(root.provenance()->made_by());
+  profile.shrinkage = root.provenance()->shrinkage();
+  profile.made_by = read_text(root.provenance()->made_by());
   for (const file::Group* group : *root.groups()) profile.groups.push_back(read_group(*group));
   for (const file::Plan* plan : *root.plans()) {
     FOLDKV_ASSIGN_OR_RETURN(profile.plans.emplace_back(), read_plan(*plan));
   }
-  if (root.sources() != nullptr) profile.sources = copy(*root.sources());
+  if (root.sources() != nullptr) profile.sources = read_numbers(*root.sources());
   if (root.sensitivity() != nullptr) {
     FOLDKV_ASSIGN_OR_RETURN(profile.sensitivity, read_sensitivity(*root.sensitivity()));
   }
@@ -205,14 +171,11 @@ StatusOr<Profile> read_content(const file::Profile& root) {
 StatusOr<Profile> read_profile(const void* bytes, size_t size) {
   if (bytes == nullptr) return argument_error("bytes", "bytes: got NULL, expected a profile");
   const auto* file_bytes = static_cast<const uint8_t*>(bytes);
-  FOLDKV_ASSIGN_OR_RETURN(const size_t buffer_size, check_envelope(file_bytes, size));
-  std::vector<uint64_t> aligned;
-  if (reinterpret_cast<uintptr_t>(file_bytes) % profile_file::kAlignment != 0) {
-    aligned.resize(buffer_size / sizeof(uint64_t));
-    std::memcpy(aligned.data(), file_bytes, buffer_size);
-    file_bytes = reinterpret_cast<const uint8_t*>(aligned.data());
-  }
-  FOLDKV_ASSIGN_OR_RETURN(const file::Profile* root, verify(file_bytes, buffer_size));
+  FOLDKV_ASSIGN_OR_RETURN(const size_t buffer_size,
+                          sealed_file::check_envelope(file_bytes, size, {"profile", file::ProfileIdentifier()}));
+  std::vector<uint64_t> copy;
+  FOLDKV_ASSIGN_OR_RETURN(const file::Profile* root,
+                          verify(sealed_file::aligned(file_bytes, buffer_size, copy), buffer_size));
   if (bytes_of_numbers(*root) > buffer_size) {
     return corrupt_error("the profile's tables share numbers that belong to one of them");
   }

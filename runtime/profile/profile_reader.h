@@ -7,8 +7,8 @@
 
 namespace foldkv {
 
-// The profile in a file's bytes (profile_file.h), which may come from anywhere: nothing in them is trusted, and no
-// memory is taken for more numbers than the file holds. bytes need no alignment and are not kept.
+// The profile in a file's bytes (sealed_file.h, profile.fbs), which may come from anywhere: nothing in them is trusted,
+// and no memory is taken for more numbers than the file holds. bytes need no alignment and are not kept.
 // Errors: corrupt when the bytes are not a whole, unchanged and consistent profile file, version when they are of a
 // later version.
 [[nodiscard]] StatusOr<Profile> read_profile(const void* bytes, size_t size);

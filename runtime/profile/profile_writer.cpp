@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "runtime/base/fingerprint.h"
 #include "runtime/profile/bands.h"
 #include "runtime/profile/limits.h"
 #include "runtime/profile/profile_content.h"
-#include "runtime/profile/profile_file.h"
 #include "runtime/profile/profile_generated.h"
+#include "runtime/profile/sealed_file.h"
 
 namespace foldkv {
 namespace {
@@ -28,7 +27,7 @@ size_t estimated_bytes(const Profile& profile) {
     bytes += kTableRoom + group.layers.size() * sizeof(int32_t);
     for (const ProfileSide* side : {&group.keys, &group.values}) {
       bytes += (side->basis.size() + side->projection.size() + side->mean.size()) * sizeof(float);
-      bytes += side->variances.size() * sizeof(double);
+      bytes += (side->variances.size() + side->gains.size()) * sizeof(double);
     }
   }
   for (const Plan& plan : profile.plans) {
@@ -50,7 +49,9 @@ Offset<file::Side> write_side(FlatBufferBuilder& builder, const ProfileSide& sid
   const auto variances = builder.CreateVector(side.variances);
   const auto projection = side.projection.empty() ? Offset<flatbuffers::Vector<float>>()
                                                   : builder.CreateVector(side.projection);
-  return file::CreateSide(builder, side.latent_width, basis, mean, variances, projection);
+  const auto gains =
+      side.gains.empty() ? Offset<flatbuffers::Vector<double>>() : builder.CreateVector(side.gains);
+  return file::CreateSide(builder, side.latent_width, basis, mean, variances, projection, gains);
 }
 
 Offset<file::Group> write_group(FlatBufferBuilder& builder, const ProfileGroup& group) {
@@ -105,7 +106,7 @@ Offset<file::Plan> write_plan(FlatBufferBuilder& builder, const Plan& plan) {
   }
   const auto name = builder.CreateString(plan.name);
   const auto group_vector = builder.CreateVector(groups);
-  return file::CreatePlan(builder, name, group_vector);
+  return file::CreatePlan(builder, name, group_vector, plan.held_out_divergence, plan.held_out_tokens);
 }
 
 TableVector<file::Plan> write_plans(FlatBufferBuilder& builder, const std::vector<Plan>& source) {
@@ -172,8 +173,8 @@ Offset<file::Sensitivity> write_sensitivity(FlatBufferBuilder& builder, const Pr
 void write_root(FlatBufferBuilder& builder, const Profile& profile) {
   const auto model = write_model(builder, profile);
   const auto made_by = builder.CreateString(profile.made_by);
-  const auto provenance =
-      file::CreateProvenance(builder, made_by, profile.calibration_tokens, profile.calibration_samples);
+  const auto provenance = file::CreateProvenance(builder, made_by, profile.calibration_tokens,
+                                                 profile.calibration_samples, profile.shrinkage);
   const auto groups = write_groups(builder, profile);
   const auto plans = write_plans(builder, profile.plans);
   const auto sources = profile.sources.empty() ? Offset<flatbuffers::Vector<int32_t>>()
@@ -192,19 +193,13 @@ StatusOr<std::vector<uint8_t>> write_profile(const Profile& profile) {
     return internal_error("a profile was changed after it was finished");
   }
   const size_t room = estimated_bytes(profile);
-  if (room > profile_file::kMaxBytes - profile_file::kAlignment) {
-    return unsupported_error(absl::StrCat("the profile takes ", room, " bytes, a file holds ", profile_file::kMaxBytes,
+  if (room > sealed_file::kMaxBytes - sealed_file::kAlignment) {
+    return unsupported_error(absl::StrCat("the profile takes ", room, " bytes, a file holds ", sealed_file::kMaxBytes,
                                           " at most; use smaller latent widths"));
   }
   FlatBufferBuilder builder(room);
   write_root(builder, profile);
-  std::vector<uint8_t> bytes(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
-  while (bytes.size() % profile_file::kAlignment != 0) bytes.push_back(0);
-  const uint64_t checksum = fingerprint_of_bytes(bytes.data(), bytes.size());
-  for (size_t index = 0; index < profile_file::kTrailerBytes; ++index) {
-    bytes.push_back(static_cast<uint8_t>(checksum >> (8 * index)));
-  }
-  return bytes;
+  return sealed_file::seal(builder.GetBufferPointer(), builder.GetSize());
 }
 
 }  // namespace foldkv

@@ -8,7 +8,7 @@
 
 namespace foldkv {
 
-// The bytes of the profile's file (profile_file.h). Equal profiles give equal bytes.
+// The bytes of the profile's file (sealed_file.h, profile.fbs). Equal profiles give equal bytes.
 // The profile must have been finished (finish_profile). Unsupported error when it is too large for one file (2 GiB).
 [[nodiscard]] StatusOr<std::vector<uint8_t>> write_profile(const Profile& profile);
 

@@ -80,6 +80,10 @@ FoldkvAttention::Options SequenceArguments::options() const {
   return result;
 }
 
+std::function<std::string(const std::string&)> plan_name() {
+  return [](const std::string& name) { return std::string(name.empty() ? "the name of a plan is not empty" : ""); };
+}
+
 absl::StatusOr<std::vector<foldkv_band>> parse_bands(const std::string& text) {
   std::vector<foldkv_band> bands;
   for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {

@@ -58,6 +58,9 @@ struct SequenceArguments {
   [[nodiscard]] FoldkvAttention::Options options() const;
 };
 
+// A check of options that name a plan: an empty name would be taken for none.
+[[nodiscard]] std::function<std::string(const std::string&)> plan_name();
+
 // "128x8,64x4": adjacent bands of latent coordinates, each as width x bits.
 [[nodiscard]] absl::StatusOr<std::vector<foldkv_band>> parse_bands(const std::string& text);
 

@@ -25,6 +25,7 @@ struct Sums {
   double kl = 0;
   double full_loss = 0;
   double compressed_loss = 0;
+  EnergyShares energy;
 };
 
 EvaluationFigures means_of(const Sums& sums) {
@@ -35,7 +36,8 @@ EvaluationFigures means_of(const Sums& sums) {
           sums.kl / positions,
           static_cast<double>(sums.same_top) / positions,
           sums.full_loss / targets,
-          sums.compressed_loss / targets};
+          sums.compressed_loss / targets,
+          sums.energy * (1.0 / static_cast<double>(sums.windows))};
 }
 
 EvaluationFigures mean_of_texts(const std::vector<std::pair<std::string, EvaluationFigures>>& texts) {
@@ -48,6 +50,7 @@ EvaluationFigures mean_of_texts(const std::vector<std::pair<std::string, Evaluat
     mean.top1_agreement += figures.top1_agreement * share;
     mean.full_loss += figures.full_loss * share;
     mean.compressed_loss += figures.compressed_loss * share;
+    mean.energy += figures.energy * share;
   }
   return mean;
 }
@@ -119,8 +122,10 @@ class CodecRun {
     LAB_ASSIGN_OR_RETURN(result_.bytes.after_window, attention_->stats());
     result_.seconds += stopwatch.seconds();
     LAB_RETURN_IF_ERROR(run_.clear());
-    return add_window(reference.rest, reference.logits, *logits, vocabulary_,
-                      &sums_of_text(&texts_, reference.window->source));
+    Sums& sums = sums_of_text(&texts_, reference.window->source);
+    sums.energy += measured_energy(result_.bytes.after_prefix);
+    result_.expected_energy = expected_energy(result_.bytes.after_prefix);
+    return add_window(reference.rest, reference.logits, *logits, vocabulary_, &sums);
   }
 
   [[nodiscard]] CodecEvaluation finish() && {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "foldkv/foldkv.hpp"
 #include "samples/lab/codec.h"
+#include "samples/lab/drift.h"
 #include "samples/lab/text_samples.h"
 
 namespace foldkv_lab {
@@ -26,6 +27,7 @@ struct EvaluationFigures {
   double top1_agreement = 0;  // share of positions
   double full_loss = 0;       // nats per token
   double compressed_loss = 0;
+  EnergyShares energy;        // lost by the compression of the prefix
 
   [[nodiscard]] double loss_difference() const { return compressed_loss - full_loss; }
   [[nodiscard]] double full_perplexity() const;
@@ -42,6 +44,7 @@ struct CodecEvaluation {
   std::string codec;      // its name
   EvaluationFigures all;  // windows weigh by their text: the mean of the texts' means
   std::vector<std::pair<std::string, EvaluationFigures>> texts;
+  EnergyShares expected_energy;  // as far as the profile knows
   EvaluationBytes bytes;  // equal in all windows, since they are equally long
   double seconds = 0;
 };

@@ -183,6 +183,7 @@ absl::Status run(const Arguments& arguments) {
     LAB_ASSIGN_OR_RETURN(const Evaluation evaluation, run_windows(arguments, plan, *host));
     json = windows_json(arguments, plan, evaluation);
     if (!arguments.model.json) std::cout << evaluation_table(evaluation) << std::flush;
+    std::cerr << evaluation_warnings(evaluation);
   }
   for (const TaskPlan& task : plan.tasks) {
     LAB_ASSIGN_OR_RETURN(const TaskEvaluation evaluation, run_task(task, plan, *model.tokenizer, *host));

@@ -23,7 +23,8 @@ nlohmann::json figures_json(const EvaluationFigures& figures) {
           {"loss_compressed", figures.compressed_loss},
           {"loss_difference", figures.loss_difference()},
           {"perplexity_full", figures.full_perplexity()},
-          {"perplexity_compressed", figures.compressed_perplexity()}};
+          {"perplexity_compressed", figures.compressed_perplexity()},
+          {"energy_out_of_basis", {{"keys", figures.energy.keys}, {"values", figures.energy.values}}}};
 }
 
 nlohmann::json bytes_json(const foldkv_sequence_stats& stats) {
@@ -51,6 +52,8 @@ nlohmann::json codec_json(const CodecEvaluation& codec) {
   }
   return {{"name", codec.codec},
           {"all", figures_json(codec.all)},
+          {"expected_energy_out_of_basis",
+           {{"keys", codec.expected_energy.keys}, {"values", codec.expected_energy.values}}},
           {"texts", texts},
           {"latents",
            {{"full_bytes_per_token", stats.full_token_bytes},
@@ -120,6 +123,17 @@ nlohmann::json evaluation_json(const Evaluation& evaluation) {
   nlohmann::json codecs = nlohmann::json::array();
   for (const CodecEvaluation& codec : evaluation.codecs) codecs.push_back(codec_json(codec));
   return {{"codecs", codecs}, {"seconds_full", evaluation.full_seconds}};
+}
+
+std::string evaluation_warnings(const Evaluation& evaluation) {
+  std::string warnings;
+  for (const CodecEvaluation& codec : evaluation.codecs) {
+    for (const auto& [text, figures] : codec.texts) {
+      warnings += drift_warning(absl::StrCat(codec.codec, ", ", std::filesystem::path(text).filename().string()),
+                                figures.energy, codec.expected_energy);
+    }
+  }
+  return warnings;
 }
 
 std::string evaluation_table(const Evaluation& evaluation) {

@@ -1,7 +1,5 @@
 #include "samples/lab/foldkv_error.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 
 namespace foldkv_lab {
@@ -26,9 +24,9 @@ absl::StatusCode code_of(foldkv_status status) {
 }  // namespace
 
 absl::Status status_of(const foldkv_error& error, absl::string_view action) {
-  const std::string argument = error.argument[0] == '\0' ? "" : absl::StrCat(" ", error.argument, ":");
+  // The message begins with the argument, when there is one.
   return absl::Status(code_of(error.status),
-                      absl::StrCat(action, ": ", foldkv_status_name(error.status), argument, " ", error.message));
+                      absl::StrCat(action, ": ", foldkv_status_name(error.status), " ", error.message));
 }
 
 }  // namespace foldkv_lab

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "samples/lab/drift.h"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/full_attention.h"
 #include "samples/lab/generate.h"
@@ -52,6 +53,8 @@ struct Run {
   double peak_bytes = 0;       // highest use of the budget; 0: not known
   int64_t exact_tokens = 0;
   int64_t latent_tokens = 0;
+  EnergyShares energy;  // that compression lost
+  EnergyShares expected_energy;
 };
 
 absl::StatusOr<std::vector<Token>> read_prompt(const Arguments& arguments, const Tokenizer& tokenizer) {
@@ -119,6 +122,8 @@ absl::StatusOr<Run> run_foldkv(const Arguments& arguments, const LanguageModel& 
   run.peak_bytes = static_cast<double>(runtime.peak_bytes);
   run.exact_tokens = stats.exact_tokens;
   run.latent_tokens = stats.latent_tokens;
+  run.energy = measured_energy(stats);
+  run.expected_energy = expected_energy(stats);
   return run;
 }
 
@@ -135,7 +140,10 @@ nlohmann::json run_json(const Run& run) {
           {"shared_bytes", run.shared_bytes},
           {"peak_bytes", run.peak_bytes},
           {"exact_tokens", run.exact_tokens},
-          {"latent_tokens", run.latent_tokens}};
+          {"latent_tokens", run.latent_tokens},
+          {"energy_out_of_basis", {{"keys", run.energy.keys}, {"values", run.energy.values}}},
+          {"expected_energy_out_of_basis",
+           {{"keys", run.expected_energy.keys}, {"values", run.expected_energy.values}}}};
 }
 
 std::string run_text(const char* name, const Run& run, double full_bytes, double full_bytes_per_token) {
@@ -206,6 +214,7 @@ absl::Status run(const Arguments& arguments) {
                          run_foldkv(arguments, model, threads, profile.has_value() ? &*profile : nullptr, prompt));
   }
   print(arguments, model, full, foldkv);
+  if (foldkv.has_value()) std::cerr << drift_warning("this text", foldkv->energy, foldkv->expected_energy);
   return absl::OkStatus();
 }
 
@@ -220,7 +229,7 @@ void add_generate_command(CLI::App& program, Command* command) {
   arguments->model.add_to(*app);
   arguments->runtime.add_to(*app);
   arguments->sequence.add_to(*app);
-  app->add_option("--plan", arguments->plan, "plan of the profile; default: its first");
+  app->add_option("--plan", arguments->plan, "plan of the profile; default: its first")->check(plan_name());
   app->add_option("--profile", arguments->profile, "profile; without one FoldKV keeps everything exact")
       ->check(CLI::ExistingFile);
   app->add_option("--prompt", arguments->prompt, "text, or @FILE")->required();

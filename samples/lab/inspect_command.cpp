@@ -16,12 +16,13 @@ namespace {
 
 struct Arguments {
   std::string profile;
+  std::string plan;
   bool json = false;
 };
 
 absl::Status run(const Arguments& arguments) {
   LAB_ASSIGN_OR_RETURN(const foldkv::Profile profile, load_profile(arguments.profile));
-  LAB_ASSIGN_OR_RETURN(nlohmann::json report, report_profile(profile));
+  LAB_ASSIGN_OR_RETURN(nlohmann::json report, report_profile(profile, arguments.plan));
   const bool measured = profile.sensitivity_source().ok();
   if (measured) {
     LAB_ASSIGN_OR_RETURN(report["sensitivity"], report_sensitivity(profile));
@@ -41,6 +42,7 @@ void add_inspect_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* app = program.add_subcommand("inspect", "show what a profile holds");
   app->add_option("profile", arguments->profile, "profile file")->required()->check(CLI::ExistingFile);
+  app->add_option("--plan", arguments->plan, "plan whose bands are shown; default: the first")->check(plan_name());
   app->add_flag("--json", arguments->json, "print the result as JSON");
   app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }

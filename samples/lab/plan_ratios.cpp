@@ -1,17 +1,20 @@
 #include "samples/lab/plan_ratios.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/status_macros.h"
 
 namespace foldkv_lab {
 
-absl::StatusOr<foldkv::Profile> plan_ratios(const foldkv::Profile& profile, const std::vector<double>& ratios,
-                                            const std::vector<double>& group_weights) {
+std::vector<std::string> plan_names(const std::vector<double>& ratios) {
   std::vector<std::string> names;
   for (const double ratio : ratios) names.push_back(absl::StrCat(ratio, "x"));
+  return names;
+}
+
+absl::StatusOr<foldkv::Profile> plan_ratios(const foldkv::Profile& profile, const std::vector<double>& ratios,
+                                            const std::vector<double>& group_weights) {
+  const std::vector<std::string> names = plan_names(ratios);
   std::vector<foldkv_plan_options> plans;
   for (size_t index = 0; index < ratios.size(); ++index) {
     plans.push_back(foldkv::init<foldkv_plan_options>());

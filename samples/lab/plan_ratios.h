@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -7,7 +8,10 @@
 
 namespace foldkv_lab {
 
-// The profile under bit plans that take so many times less than 16 bit, named "31x" and so on.
+// "31x" and so on.
+[[nodiscard]] std::vector<std::string> plan_names(const std::vector<double>& ratios);
+
+// The profile under bit plans that take so many times less than 16 bit.
 // group_weights: keys and values of each group, or empty.
 [[nodiscard]] absl::StatusOr<foldkv::Profile> plan_ratios(const foldkv::Profile& profile,
                                                           const std::vector<double>& ratios,

@@ -21,13 +21,13 @@ using Json = nlohmann::json;
 
 constexpr int kFullNumberBytes = 2;
 
-// Shares of the variance in ranges of coordinates that double in width, up to the last coordinate in the basis.
-Json energy_ranges(const std::vector<double>& variances, int32_t latent_width, double* kept) {
+// Shares of the variance in ranges of coordinates that double in width, up to the last coordinate that is stored.
+Json energy_ranges(const std::vector<double>& variances, int32_t stored_width, double* kept) {
   const double total = std::accumulate(variances.begin(), variances.end(), 0.0);
   Json ranges = Json::array();
   *kept = 0;
-  for (int32_t first = 0, end = 16; first < latent_width; first = end, end *= 2) {
-    end = std::min(end, latent_width);
+  for (int32_t first = 0, end = 16; first < stored_width; first = end, end *= 2) {
+    end = std::min(end, stored_width);
     double sum = 0;
     for (int32_t i = first; i < end; ++i) sum += variances[static_cast<size_t>(i)];
     const double share = total > 0 ? sum / total : 0;
@@ -42,25 +42,33 @@ const char* code_name(int32_t code) {
   return code >= 0 && code < static_cast<int32_t>(std::size(kNames)) ? kNames[code] : "unknown";
 }
 
-absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t group, int32_t side, int32_t latent_width) {
-  LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<foldkv_band> bands, "reading bands", profile.bands(group, side));
+absl::StatusOr<Json> report_side(const foldkv::Profile& profile, int32_t plan, int32_t group, int32_t side,
+                                 int32_t latent_width) {
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<foldkv_band> bands, "reading bands",
+                              profile.bands(group, side, plan));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<double> variances, "reading variances", profile.variances(group, side));
   Json band_list = Json::array();
+  int32_t stored_width = 0;
   for (const foldkv_band& band : bands) {
     band_list.push_back({{"width", band.width},
                          {"bits", static_cast<double>(band.bits) / band.step},
                          {"code", code_name(band.code)}});
+    if (band.bits > 0) stored_width += band.width;
   }
   double kept = 0;
-  Json ranges = energy_ranges(variances, latent_width, &kept);
-  return Json{{"latent_width", latent_width}, {"bands", band_list}, {"energy_kept", kept}, {"energy", ranges}};
+  Json ranges = energy_ranges(variances, stored_width, &kept);
+  return Json{{"latent_width", latent_width},
+              {"stored_width", stored_width},
+              {"bands", band_list},
+              {"energy_kept", kept},
+              {"energy", ranges}};
 }
 
-absl::StatusOr<Json> report_group(const foldkv::Profile& profile, int32_t group) {
-  LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_group_info info, "reading a group", profile.group(group));
+absl::StatusOr<Json> report_group(const foldkv::Profile& profile, int32_t plan, int32_t group) {
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_group_info info, "reading a group", profile.group(group, plan));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<int32_t> layers, "reading layers", profile.layers(group));
-  LAB_ASSIGN_OR_RETURN(Json keys, report_side(profile, group, FOLDKV_KEYS, info.key_latent_width));
-  LAB_ASSIGN_OR_RETURN(Json values, report_side(profile, group, FOLDKV_VALUES, info.value_latent_width));
+  LAB_ASSIGN_OR_RETURN(Json keys, report_side(profile, plan, group, FOLDKV_KEYS, info.key_latent_width));
+  LAB_ASSIGN_OR_RETURN(Json values, report_side(profile, plan, group, FOLDKV_VALUES, info.value_latent_width));
   const int64_t full_bytes = int64_t{2} * info.layer_count * info.key_width * kFullNumberBytes;
   return Json{{"layers", layers},
               {"key_width", info.key_width},
@@ -86,8 +94,21 @@ absl::StatusOr<Json> report_plans(const foldkv::Profile& profile, int32_t count)
                      {"bytes_per_token", info.bytes_per_token},
                      {"ratio", ratio_of(info.full_bytes_per_token, info.bytes_per_token)},
                      {"expected_cost", info.expected_cost}});
+    if (info.held_out_tokens == 0) continue;
+    plans.back()["held_out_divergence"] = info.held_out_divergence;
+    plans.back()["held_out_tokens"] = info.held_out_tokens;
   }
   return plans;
+}
+
+absl::StatusOr<int32_t> find_plan(const Json& plans, const std::string& name) {
+  std::vector<std::string> known;
+  for (size_t index = 0; index < plans.size(); ++index) {
+    known.push_back(plans[index]["name"].get<std::string>());
+    if (name.empty() || known.back() == name) return static_cast<int32_t>(index);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--plan: got \"", name, "\", the profile has: ", absl::StrJoin(known, ", ")));
 }
 
 std::string band_text(const Json& bands) {
@@ -105,7 +126,7 @@ std::string side_row(const std::string& start, const char* name, const Json& sid
   }
   // What was not calibrated knows of no energy.
   const double kept = side["energy_kept"].get<double>();
-  return absl::StrFormat("%-12s %-7s %6d  %-22s %6s  %s\n", start, name, side["latent_width"].get<int>(),
+  return absl::StrFormat("%-12s %-7s %6d  %-22s %6s  %s\n", start, name, side["stored_width"].get<int>(),
                          band_text(side["bands"]), kept > 0 ? absl::StrFormat("%.2f", 100 * kept) : "-",
                          kept > 0 ? absl::StrJoin(shares, " ") : "");
 }
@@ -119,20 +140,21 @@ std::string layer_text(const Json& layers) {
                                         : absl::StrJoin(numbers, ",");
 }
 
-absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
+absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile, const std::string& plan) {
   LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_profile_info info, "reading the profile", profile.info());
+  LAB_ASSIGN_OR_RETURN(const Json plans, report_plans(profile, info.plan_count));
+  LAB_ASSIGN_OR_RETURN(const int32_t chosen, find_plan(plans, plan));
   Json groups = Json::array();
   int64_t bytes_per_token = 0;
   int64_t bytes_per_sequence = 0;
   int64_t full_bytes_per_token = 0;
   for (int32_t group = 0; group < info.group_count; ++group) {
-    LAB_ASSIGN_OR_RETURN(Json report, report_group(profile, group));
+    LAB_ASSIGN_OR_RETURN(Json report, report_group(profile, chosen, group));
     bytes_per_token += report["bytes_per_token"].get<int64_t>();
     bytes_per_sequence += report["bytes_per_sequence"].get<int64_t>();
     full_bytes_per_token += report["full_bytes_per_token"].get<int64_t>();
     groups.push_back(std::move(report));
   }
-  LAB_ASSIGN_OR_RETURN(const Json plans, report_plans(profile, info.plan_count));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const std::vector<int32_t> sources, "reading the layers' sources", profile.sources());
   return Json{{"model_name", info.model_name},
               {"made_by", info.made_by},
@@ -142,9 +164,11 @@ absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
               {"centred", info.centred != 0},
               {"calibration_samples", info.calibration_samples},
               {"calibration_tokens", info.calibration_tokens},
+              {"shrinkage", info.shrinkage},
               {"groups", groups},
               {"plans", plans},
               {"sources", sources},
+              {"plan", plans[static_cast<size_t>(chosen)]["name"]},
               {"bytes_per_token", bytes_per_token},
               {"bytes_per_sequence", bytes_per_sequence},
               {"full_bytes_per_token", full_bytes_per_token},
@@ -152,7 +176,7 @@ absl::StatusOr<nlohmann::json> report_profile(const foldkv::Profile& profile) {
 }
 
 std::string profile_summary(const nlohmann::json& report) {
-  return absl::StrFormat(
+  std::string summary = absl::StrFormat(
       "%s; %d layers in %d groups, %s, from %d rows of %d samples; made by %s\n"
       "%d bytes per token instead of %d in 16 bit: %.2f times smaller; %s per sequence\n",
       report["model_name"].get<std::string>(), report["layer_count"].get<int>(), report["groups"].size(),
@@ -160,24 +184,43 @@ std::string profile_summary(const nlohmann::json& report) {
       report["calibration_samples"].get<int64_t>(), report["made_by"].get<std::string>(),
       report["bytes_per_token"].get<int64_t>(), report["full_bytes_per_token"].get<int64_t>(),
       report["ratio"].get<double>(), byte_text(report["bytes_per_sequence"].get<double>()));
+  const double shrinkage = report["shrinkage"].get<double>();
+  if (shrinkage > 0.0) {
+    absl::StrAppendFormat(&summary,
+                          "made from few rows: up to %.0f%% of a covariance is the same in all directions; more text "
+                          "makes a better profile\n",
+                          100 * shrinkage);
+  }
+  return summary;
+}
+
+std::string plan_table(const nlohmann::json& report) {
+  const Json& plans = report["plans"];
+  std::string table;
+  if (plans.size() < 2 && !plans[0].contains("held_out_tokens")) return table;
+  for (const Json& plan : plans) {
+    absl::StrAppendFormat(&table, "plan %-10s %6d bytes per token, %6.2f times smaller, expected cost %.3g",
+                          plan["name"].get<std::string>(), plan["bytes_per_token"].get<int64_t>(),
+                          plan["ratio"].get<double>(), plan["expected_cost"].get<double>());
+    if (plan.contains("held_out_tokens")) {
+      absl::StrAppendFormat(&table, ", KL %.4f nats on %d tokens held out", plan["held_out_divergence"].get<double>(),
+                            plan["held_out_tokens"].get<int64_t>());
+    }
+    table += "\n";
+  }
+  return table;
 }
 
 std::string profile_table(const nlohmann::json& report) {
-  std::string table;
-  if (report["plans"].size() > 1) {
-    for (const Json& plan : report["plans"]) {
-      table += absl::StrFormat("plan %-10s %6d bytes per token, %6.2f times smaller, expected cost %.3g\n",
-                               plan["name"].get<std::string>(), plan["bytes_per_token"].get<int64_t>(),
-                               plan["ratio"].get<double>(), plan["expected_cost"].get<double>());
-    }
-  }
-  table += absl::StrFormat("%-12s %-7s %6s  %-22s %6s  %s\n", "layers", "side", "width", "bands", "kept %",
-                                      "% of the energy up to coordinate");
+  std::string table = plan_table(report);
+  if (report["plans"].size() > 1) absl::StrAppend(&table, "bands of plan ", report["plan"].get<std::string>(), ":\n");
   const std::vector<int> sources = report["sources"].get<std::vector<int>>();
   for (size_t layer = 0; layer < sources.size(); ++layer) {
     if (sources[layer] == static_cast<int>(layer)) continue;
     table += absl::StrFormat("layer %d reads the keys and values of layer %d\n", layer, sources[layer]);
   }
+  table += absl::StrFormat("%-12s %-7s %6s  %-22s %6s  %s\n", "layers", "side", "width", "bands", "kept %",
+                           "% of the energy up to coordinate");
   for (const Json& group : report["groups"]) {
     table += side_row(layer_text(group["layers"]), "keys", group["keys"]);
     table += side_row(absl::StrCat(group["bytes_per_token"].get<int64_t>(), " B/token"), "values", group["values"]);

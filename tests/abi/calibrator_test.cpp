@@ -103,15 +103,36 @@ TEST_CASE("observed tensors are checked and a refused one counts for nothing") {
   foldkv_profile_release(profile);
 }
 
-TEST_CASE("too few rows cannot be solved") {
+TEST_CASE("one row cannot be solved") {
   const Api api;
   const Calibration calibration(api);
-  REQUIRE(calibration.observe(Sample(20)) == FOLDKV_OK);
+  REQUIRE(calibration.observe(Sample(5)) == FOLDKV_OK);
   foldkv_profile* profile = nullptr;
   foldkv_error error = sized<foldkv_error>();
   CHECK(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, &error) == FOLDKV_E_STATE);
-  CHECK(std::string(error.message).find("16") != std::string::npos);
+  CHECK(std::string(error.message).find("got 1 ") != std::string::npos);
   CHECK(profile == nullptr);
+}
+
+TEST_CASE("fewer rows than coordinates give a profile that says so and serves a sequence") {
+  Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(20)) == FOLDKV_OK);  // 16 rows of 32 coordinates
+  foldkv_profile* profile = nullptr;
+  REQUIRE(foldkv_calibrator_solve(calibration.calibrator, nullptr, &profile, nullptr) == FOLDKV_OK);
+  auto info = sized<foldkv_profile_info>();
+  REQUIRE(foldkv_profile_get_info(profile, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.shrinkage > 0.0);
+  CHECK(info.shrinkage <= 1.0);
+  REQUIRE(foldkv_profile_get_info(api.profile, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.shrinkage == 0.0);
+  foldkv_sequence_release(api.sequence);
+  REQUIRE(foldkv_sequence_create(api.runtime, api.model, profile, nullptr, &api.sequence, nullptr) == FOLDKV_OK);
+  api.feed(200, 3);
+  auto stats = sized<foldkv_sequence_stats>();
+  REQUIRE(foldkv_sequence_get_stats(api.sequence, &stats, nullptr) == FOLDKV_OK);
+  CHECK(stats.latent_tokens == 132);
+  foldkv_profile_release(profile);
 }
 
 TEST_CASE("solve options are checked and named") {
@@ -140,6 +161,23 @@ TEST_CASE("solve options are checked and named") {
     options.value_bands = bands;
     options.value_band_count = 2;
   });
+}
+
+TEST_CASE("a message names its field once") {
+  const Api api;
+  const Calibration calibration(api);
+  auto options = sized<foldkv_solve_options>();
+  foldkv_profile* profile = nullptr;
+  foldkv_error error = sized<foldkv_error>();
+  options.bits = 9;
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, &error) == FOLDKV_E_ARGUMENT);
+  CHECK(std::string(error.message) == "options.bits: got 9, expected 2 to 8");
+  options.bits = 0;
+  const foldkv_band band = {8, 11, 0, 0};
+  options.key_bands = &band;
+  options.key_band_count = 1;
+  CHECK(foldkv_calibrator_solve(calibration.calibrator, &options, &profile, &error) == FOLDKV_E_ARGUMENT);
+  CHECK(std::string(error.message).find("options.key_bands[0].bits: got 11") == 0);
 }
 
 TEST_CASE("gradients make a metric, in which a profile is solved and planned") {
@@ -228,6 +266,91 @@ TEST_CASE("two halves merged are the whole") {
   for (size_t i = 0; i < 32; ++i) CHECK(variances[0][i] == doctest::Approx(variances[1][i]).epsilon(1e-9));
   check_refused(FOLDKV_E_ARGUMENT, "other",
                 [&](foldkv_error* error) { return foldkv_calibrator_merge(left.calibrator, nullptr, error); });
+}
+
+std::vector<unsigned char> saved(const foldkv_calibrator* calibrator) {
+  size_t size = 0;
+  REQUIRE(foldkv_calibrator_save(calibrator, nullptr, 0, &size, nullptr) == FOLDKV_OK);
+  std::vector<unsigned char> bytes(size);
+  REQUIRE(foldkv_calibrator_save(calibrator, bytes.data(), bytes.size(), &size, nullptr) == FOLDKV_OK);
+  CHECK(size == bytes.size());
+  return bytes;
+}
+
+TEST_CASE("a calibrator is saved, loaded and goes on") {
+  const Api api;
+  const Calibration whole(api);
+  Calibration begun(api);
+  const Sample first(60, 1);
+  const Sample second(300, 2);
+  REQUIRE(whole.observe(first) == FOLDKV_OK);
+  REQUIRE(begun.observe(first) == FOLDKV_OK);
+  const std::vector<unsigned char> bytes = saved(begun.calibrator);
+  foldkv_calibrator* loaded = nullptr;
+  REQUIRE(foldkv_calibrator_load(api.runtime, api.model, bytes.data(), bytes.size(), &loaded, nullptr) == FOLDKV_OK);
+  foldkv_calibrator_release(begun.calibrator);
+  begun.calibrator = loaded;
+  auto info = sized<foldkv_calibrator_info>();
+  REQUIRE(foldkv_calibrator_get_info(loaded, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.group_count == 1);
+  CHECK(info.samples == 1);
+  CHECK(info.rows == 56);
+  CHECK(info.gradient_rows == 0);
+  REQUIRE(foldkv_calibrator_observe_gradients(loaded, first.keys.data(), first.values.data(), kLayers, 0, nullptr) ==
+          FOLDKV_OK);
+  REQUIRE(foldkv_calibrator_get_info(loaded, &info, nullptr) == FOLDKV_OK);
+  CHECK(info.gradient_rows == 56);
+  REQUIRE(foldkv_calibrator_observe_gradients(whole.calibrator, first.keys.data(), first.values.data(), kLayers, 0,
+                                              nullptr) == FOLDKV_OK);
+  REQUIRE(whole.observe(second) == FOLDKV_OK);
+  REQUIRE(begun.observe(second) == FOLDKV_OK);
+  CHECK(saved(begun.calibrator) == saved(whole.calibrator));
+}
+
+TEST_CASE("saving, loading and asking refuse what is wrong") {
+  const Api api;
+  const Calibration calibration(api);
+  REQUIRE(calibration.observe(Sample(60, 1)) == FOLDKV_OK);
+  std::vector<unsigned char> bytes = saved(calibration.calibrator);
+  size_t size = 7;
+  check_refused(FOLDKV_E_ARGUMENT, "capacity", [&](foldkv_error* error) {
+    return foldkv_calibrator_save(calibration.calibrator, bytes.data(), bytes.size() - 1, &size, error);
+  });
+  CHECK(size == 7);
+  check_refused(FOLDKV_E_ARGUMENT, "calibrator",
+                [&](foldkv_error* error) { return foldkv_calibrator_save(nullptr, nullptr, 0, &size, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "size", [&](foldkv_error* error) {
+    return foldkv_calibrator_save(calibration.calibrator, nullptr, 0, nullptr, error);
+  });
+  auto info = sized<foldkv_calibrator_info>();
+  check_refused(FOLDKV_E_ARGUMENT, "calibrator",
+                [&](foldkv_error* error) { return foldkv_calibrator_get_info(nullptr, &info, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "info", [&](foldkv_error* error) {
+    return foldkv_calibrator_get_info(calibration.calibrator, nullptr, error);
+  });
+
+  foldkv_calibrator* loaded = nullptr;
+  const auto refused = [&](foldkv_status status, const std::string& argument, foldkv_runtime* runtime,
+                           const foldkv_model* model, const void* source) {
+    check_refused(status, argument, [&](foldkv_error* error) {
+      return foldkv_calibrator_load(runtime, model, source, bytes.size(), &loaded, error);
+    });
+    CHECK(loaded == nullptr);
+  };
+  refused(FOLDKV_E_ARGUMENT, "runtime", nullptr, api.model, bytes.data());
+  refused(FOLDKV_E_ARGUMENT, "model", api.runtime, nullptr, bytes.data());
+  refused(FOLDKV_E_ARGUMENT, "bytes", api.runtime, api.model, nullptr);
+  check_refused(FOLDKV_E_ARGUMENT, "calibrator", [&](foldkv_error* error) {
+    return foldkv_calibrator_load(api.runtime, api.model, bytes.data(), bytes.size(), nullptr, error);
+  });
+  auto options = api.model_options();
+  options.name = "another";
+  foldkv_model* other = nullptr;
+  REQUIRE(foldkv_model_create(&options, &other, nullptr) == FOLDKV_OK);
+  refused(FOLDKV_E_MISMATCH, "", api.runtime, other, bytes.data());
+  foldkv_model_release(other);
+  bytes[bytes.size() / 2] ^= 1;
+  refused(FOLDKV_E_CORRUPT, "", api.runtime, api.model, bytes.data());
 }
 
 TEST_CASE("a calibrator attaches to empty exact sequences only") {

@@ -128,6 +128,34 @@ TEST_CASE("published codecs become profiles, and wrong wishes are refused by nam
   foldkv_profile_release(profile);
 }
 
+TEST_CASE("what was measured of a plan is recorded in a new profile") {
+  const Api api;
+  foldkv_profile* recorded = nullptr;
+  const auto refused = [&](const std::string& argument, const foldkv_profile* profile, const char* plan,
+                           double divergence, int64_t tokens) {
+    check_refused(FOLDKV_E_ARGUMENT, argument, [&](foldkv_error* error) {
+      return foldkv_profile_record_divergence(profile, plan, divergence, tokens, &recorded, error);
+    });
+    CHECK(recorded == nullptr);
+  };
+  refused("profile", nullptr, "default", 0.5, 10);
+  refused("plan", api.profile, "other", 0.5, 10);
+  refused("divergence", api.profile, "default", -0.5, 10);
+  refused("divergence", api.profile, "default", NAN, 10);
+  refused("tokens", api.profile, "default", 0.5, 0);
+  check_refused(FOLDKV_E_ARGUMENT, "recorded", [&](foldkv_error* error) {
+    return foldkv_profile_record_divergence(api.profile, "default", 0.5, 10, nullptr, error);
+  });
+  REQUIRE(foldkv_profile_record_divergence(api.profile, nullptr, 0.5, 10, &recorded, nullptr) == FOLDKV_OK);
+  auto plan = sized<foldkv_plan_info>();
+  REQUIRE(foldkv_profile_get_plan(recorded, 0, &plan, nullptr) == FOLDKV_OK);
+  CHECK(plan.held_out_divergence == 0.5);
+  CHECK(plan.held_out_tokens == 10);
+  REQUIRE(foldkv_profile_get_plan(api.profile, 0, &plan, nullptr) == FOLDKV_OK);
+  CHECK(plan.held_out_tokens == 0);
+  foldkv_profile_release(recorded);
+}
+
 TEST_CASE("getters refuse what is not there") {
   const Api api;
   auto group = sized<foldkv_group_info>();

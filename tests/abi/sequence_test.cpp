@@ -57,6 +57,12 @@ TEST_CASE("stats tell where the tokens are and what they cost") {
   CHECK(stats.ledger.exact == 2 * 3 * 32 * 2 * 16 * 2);
   CHECK(stats.bytes == stats.ledger.exact + stats.ledger.latent + stats.ledger.mean + stats.ledger.positions +
                            stats.ledger.correction);
+  for (int32_t side : {FOLDKV_KEYS, FOLDKV_VALUES}) {
+    CHECK(stats.energy_out_of_basis[side] > 0.0);
+    CHECK(stats.energy_out_of_basis[side] < 1.0);
+    CHECK(stats.expected_energy_out_of_basis[side] > 0.0);
+    CHECK(stats.expected_energy_out_of_basis[side] < 1.0);
+  }
   api.feed(1, 9);
   REQUIRE(foldkv_sequence_get_stats(api.sequence, &stats, nullptr) == FOLDKV_OK);
   CHECK(stats.tokens == 301);

@@ -116,7 +116,7 @@ FIELD(foldkv_layer_weights, key_bias, 448, 88);
 FIELD(foldkv_layer_weights, value_bias, 536, 88);
 FIELD(foldkv_layer_weights, output_bias, 624, 88);
 
-STRUCT(foldkv_profile_info, 248);
+STRUCT(foldkv_profile_info, 256);
 FIELD(foldkv_profile_info, struct_size, 0, 4);
 FIELD(foldkv_profile_info, layer_count, 4, 4);
 FIELD(foldkv_profile_info, group_count, 8, 4);
@@ -129,14 +129,24 @@ FIELD(foldkv_profile_info, model_name, 48, 128);
 FIELD(foldkv_profile_info, made_by, 176, 64);
 FIELD(foldkv_profile_info, plan_count, 240, 4);
 FIELD(foldkv_profile_info, reserved, 244, 4);
+FIELD(foldkv_profile_info, shrinkage, 248, 8);
 
-STRUCT(foldkv_plan_info, 64);
+STRUCT(foldkv_plan_info, 80);
 FIELD(foldkv_plan_info, struct_size, 0, 4);
 FIELD(foldkv_plan_info, reserved, 4, 4);
 FIELD(foldkv_plan_info, name, 8, 32);
 FIELD(foldkv_plan_info, bytes_per_token, 40, 8);
 FIELD(foldkv_plan_info, full_bytes_per_token, 48, 8);
 FIELD(foldkv_plan_info, expected_cost, 56, 8);
+FIELD(foldkv_plan_info, held_out_divergence, 64, 8);
+FIELD(foldkv_plan_info, held_out_tokens, 72, 8);
+
+STRUCT(foldkv_calibrator_info, 32);
+FIELD(foldkv_calibrator_info, struct_size, 0, 4);
+FIELD(foldkv_calibrator_info, group_count, 4, 4);
+FIELD(foldkv_calibrator_info, samples, 8, 8);
+FIELD(foldkv_calibrator_info, rows, 16, 8);
+FIELD(foldkv_calibrator_info, gradient_rows, 24, 8);
 
 STRUCT(foldkv_plan_options, 48);
 FIELD(foldkv_plan_options, struct_size, 0, 4);
@@ -230,7 +240,7 @@ FIELD(foldkv_estimate, sequence_bytes, 8, 8);
 FIELD(foldkv_estimate, shared_bytes, 16, 8);
 FIELD(foldkv_estimate, peak_bytes, 24, 8);
 
-STRUCT(foldkv_sequence_stats, 160);
+STRUCT(foldkv_sequence_stats, 192);
 FIELD(foldkv_sequence_stats, struct_size, 0, 4);
 FIELD(foldkv_sequence_stats, exact_layers, 4, 4);
 FIELD(foldkv_sequence_stats, tokens, 8, 8);
@@ -244,6 +254,8 @@ FIELD(foldkv_sequence_stats, full_token_bytes, 64, 8);
 FIELD(foldkv_sequence_stats, grouped_token_bytes, 72, 8);
 FIELD(foldkv_sequence_stats, ledger, 80, 72);
 FIELD(foldkv_sequence_stats, token_bytes, 152, 8);
+FIELD(foldkv_sequence_stats, energy_out_of_basis, 160, 16);
+FIELD(foldkv_sequence_stats, expected_energy_out_of_basis, 176, 16);
 
 STRUCT(foldkv_rebuild_options, 32);
 FIELD(foldkv_rebuild_options, struct_size, 0, 4);

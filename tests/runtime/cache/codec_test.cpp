@@ -322,6 +322,7 @@ TEST_CASE("forks of every codec go on like the sequence itself") {
     const auto fork = scene.sequence->fork();
     REQUIRE(fork.ok());
     CHECK((*fork)->storage().ledger().total() == scene.sequence->storage().ledger().total());
+    CHECK((*fork)->energies()[0].share_lost() == scene.sequence->energies()[0].share_lost());
     const auto next = [&](const std::shared_ptr<Sequence>& sequence) {
       return run_step(scene.runtime, scene.host, {{sequence, &scene.tokens, kPrompt, 1, false, {}}});
     };

@@ -187,6 +187,59 @@ TEST_CASE("gradients make a metric, whichever way they are cut, merged and order
   }
 }
 
+// 4 rows of 8 and of 4 coordinates: of the first group some directions hold no row.
+TEST_CASE("fewer rows than coordinates give a profile that says so") {
+  const test::SampleText text = sample_text(8);
+  Fixture fixture;
+  fixture.add(text);
+  CHECK(fixture.calibrator
+            ->observe_gradients(sample_text(20, 7).key_views(), sample_text(20, 7).value_views(), 0)
+            .ok());
+  for (bool metric : {false, true}) {
+    for (bool centred : {false, true}) {
+      CAPTURE(metric);
+      CAPTURE(centred);
+      const Profile profile = fixture.solve({.latent_width = 8, .centred = centred, .use_metric = metric});
+      CHECK(profile.shrinkage > 0.0);
+      CHECK(profile.shrinkage <= 1.0);
+      CHECK(profile.calibration_tokens == 4);
+      const ProfileSide& side = profile.groups[0].keys;
+      CHECK(side.variances.back() > 0.0);  // though no row lies there
+      const std::vector<float>& down = metric ? side.projection : side.basis;
+      for (size_t a = 0; a < 8; ++a) {
+        for (size_t b = 0; b < 8; ++b) {
+          double dot = a == b ? -1.0 : 0.0;
+          for (size_t row = 0; row < 8; ++row) {
+            dot += static_cast<double>(down[row * 8 + a]) * static_cast<double>(side.basis[row * 8 + b]);
+          }
+          CHECK(std::abs(dot) < 1e-5);
+        }
+      }
+    }
+  }
+  // The trace stays: the sum of squared distances from the mean, over the rows.
+  double variance = 0.0;
+  double sum = 0.0;
+  for (size_t layer = 0; layer < 2; ++layer) {
+    for (size_t column = 0; column < kWidth; ++column) {
+      const auto mean = static_cast<double>(mean_of(text.keys[layer], column, 4));
+      for (size_t token = 4; token < 8; ++token) {
+        const double distance = static_cast<double>(text.keys[layer][token * kWidth + column]) - mean;
+        variance += distance * distance / 4.0;
+      }
+    }
+  }
+  const Profile profile = fixture.solve();
+  for (double one : profile.groups[0].keys.variances) sum += one;
+  CHECK(sum == doctest::Approx(variance).epsilon(1e-5));
+}
+
+TEST_CASE("enough rows are not shrunk") {
+  Fixture fixture;
+  fixture.add(sample_text(12));
+  CHECK(fixture.solve().shrinkage == 0.0);
+}
+
 TEST_CASE("every number format, and rows that are apart, are read") {
   const test::SampleText text = sample_text(300);
   const int64_t stride = kWidth + 3;

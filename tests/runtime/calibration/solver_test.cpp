@@ -24,7 +24,7 @@ ProfileSide solved(const std::vector<float>& rows, int64_t width, const SolveOpt
   Moments moments(width);
   MomentsScratch scratch(width);
   CHECK(moments.observe(backend, rows.data(), static_cast<int64_t>(rows.size()) / width, scratch).ok());
-  return solve_side(backend, moments, nullptr, bands_of(options, Side::kKeys, width, width), options).value();
+  return solve_side(backend, moments, nullptr, bands_of(options, Side::kKeys, width, width), options).value().side;
 }
 
 // basis * basis^T [width][width]: equal for bases of one space.
@@ -212,6 +212,10 @@ TEST_CASE("with a metric, what is left out costs the variances of its coordinate
     blocks.push_back(block);
   }
   const Metric metric = make_metric(blocks, kWidth / 2, 0.001).value();
+  // In which the cost of an error is its squared length.
+  std::vector<double> identity(kWidth / 2 * kWidth / 2);
+  for (size_t i = 0; i < kWidth / 2; ++i) identity[i * (kWidth / 2 + 1)] = 1.0;
+  const Metric plain{kWidth / 2, {identity, identity}, {identity, identity}};
   for (bool rotate : {false, true}) {
     CAPTURE(rotate);
     SolveOptions options;
@@ -219,12 +223,23 @@ TEST_CASE("with a metric, what is left out costs the variances of its coordinate
     options.rotate = rotate;
     options.scale_group = 4;
     const ProfileSide side =
-        solve_side(backend, moments, &metric, bands_of(options, Side::kKeys, kWidth, kWidth), options).value();
+        solve_side(backend, moments, &metric, bands_of(options, Side::kKeys, kWidth, kWidth), options).value().side;
     for (int64_t kept : {0, 4, 12, 16}) {
       double expected = 0.0;
       for (int64_t k = kept; k < kWidth; ++k) expected += side.variances[static_cast<size_t>(k)];
       CHECK(mean_cost(side, rows, metric, kept) == doctest::Approx(expected).epsilon(1e-3));
+      double energy = 0.0;
+      for (int64_t k = kept; k < kWidth; ++k) {
+        energy += side.gains[static_cast<size_t>(k)] * side.variances[static_cast<size_t>(k)];
+      }
+      CHECK(mean_cost(side, rows, plain, kept) == doctest::Approx(energy).epsilon(1e-3));
     }
+    // Of directions that are not kept the gains are known too.
+    options.latent_width = 4;
+    const ProfileSide cut =
+        solve_side(backend, moments, &metric, bands_of(options, Side::kKeys, kWidth, kWidth), options).value().side;
+    CHECK(cut.gains == side.gains);
+    CHECK(cut.basis.size() == kWidth * 4);
   }
 }
 

@@ -82,6 +82,8 @@ TEST_CASE("plans that do not fit the groups") {
   }
   check_corrupt("code", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->codes.assign(3, 7); });
   check_corrupt("bits", [](file::ProfileT& root) { root.plans[0]->groups[0]->keys->steps.assign(3, 2); });
+  check_corrupt("held_out_divergence", [](file::ProfileT& root) { root.plans[0]->held_out_divergence = -1.0; });
+  check_corrupt("held_out_tokens", [](file::ProfileT& root) { root.plans[0]->held_out_tokens = -1; });
   check_corrupt("plans[0].groups[1]", [](file::ProfileT& root) {
     root.plans[0]->groups[1]->values->widths[0] = 3;
   });
@@ -97,6 +99,13 @@ TEST_CASE("contents that contradict themselves") {
   check_corrupt("basis", [](file::ProfileT& root) { root.groups[0]->values->basis.pop_back(); });
   check_corrupt("finite",
                 [](file::ProfileT& root) { root.groups[1]->keys->basis[0] = std::numeric_limits<float>::quiet_NaN(); });
+  for (double bad : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    check_corrupt("shrinkage", [&](file::ProfileT& root) { root.provenance->shrinkage = bad; });
+  }
+  check_corrupt("groups[0].keys.gains", [](file::ProfileT& root) { root.groups[0]->keys->gains.assign(3, 1.0); });
+  check_corrupt("groups[0].keys.gains[2]", [](file::ProfileT& root) {
+    root.groups[0]->keys->gains = {1.0, 1.0, -1.0, 1.0};
+  });
   check_corrupt("layer_count", [](file::ProfileT& root) { root.model->layer_count = -5; });
   check_corrupt("layers", [](file::ProfileT& root) { root.groups[0]->layers.assign(3000, 0); });
   check_corrupt("groups", [](file::ProfileT& root) {

@@ -1,6 +1,8 @@
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -75,6 +77,54 @@ TEST_CASE("sensitivities come back; they change neither the fingerprint nor the 
   CHECK(test::equal(*read, profile));
   CHECK(read->sensitivity->values[3].divergence == 2.5);
   CHECK(write_profile(*read).value() == bytes);
+}
+
+TEST_CASE("shrinkage comes back, and a file that does not name it has none") {
+  Profile profile = test::sample_profile();
+  const size_t plain_bytes = write_profile(profile).value().size();
+  profile.shrinkage = 0.375;
+  REQUIRE(finish_profile(profile).ok());
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  CHECK(bytes.size() > plain_bytes);
+  CHECK(version_of(bytes) == 1);
+  CHECK(read_profile(bytes.data(), bytes.size()).value().shrinkage == 0.375);
+  CHECK(profile.fingerprint == test::sample_profile().fingerprint);
+}
+
+TEST_CASE("gains come back, and change no fingerprint") {
+  Profile profile = test::sample_profile();
+  profile.groups[0].keys.gains = {0.5, 2.0, 0.0, 7.0};
+  REQUIRE(finish_profile(profile).ok());
+  const std::vector<uint8_t> bytes = write_profile(profile).value();
+  const Profile read = read_profile(bytes.data(), bytes.size()).value();
+  CHECK(read.groups[0].keys.gains == profile.groups[0].keys.gains);
+  CHECK(read.groups[0].values.gains.empty());
+  CHECK(read.fingerprint == test::sample_profile().fingerprint);
+}
+
+TEST_CASE("what was measured of a plan comes back, and changes no fingerprint") {
+  Profile profile = test::sample_profile();
+  profile.plans.push_back(profile.plans[0]);
+  profile.plans[1].name = "small";
+  REQUIRE(finish_profile(profile).ok());
+  const Profile recorded = record_divergence(profile, "small", 0.0625, 256).value();
+  CHECK(recorded.fingerprint == profile.fingerprint);
+  CHECK(recorded.plans[0] == profile.plans[0]);
+  const std::vector<uint8_t> bytes = write_profile(recorded).value();
+  const Profile read = read_profile(bytes.data(), bytes.size()).value();
+  CHECK(test::equal(read, recorded));
+  CHECK(read.plans[1].held_out_divergence == 0.0625);
+  CHECK(read.plans[1].held_out_tokens == 256);
+  CHECK(record_divergence(profile, "", 0.5, 1).value().plans[0].held_out_tokens == 1);
+}
+
+TEST_CASE("what cannot have been measured is not recorded") {
+  const Profile profile = test::sample_profile();
+  CHECK(argument_of(record_divergence(profile, "none", 0.5, 1).status()) == "plan");
+  for (double bad : {-1e-9, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    CHECK(argument_of(record_divergence(profile, "", bad, 1).status()) == "divergence");
+  }
+  CHECK(argument_of(record_divergence(profile, "", 0.5, 0).status()) == "tokens");
 }
 
 TEST_CASE("the file names its kind and is whole words") {

@@ -94,7 +94,8 @@ bool equal(const Profile& a, const Profile& b) {
   const auto same_group = [](const ProfileGroup& x, const ProfileGroup& y) { return equal(x, y); };
   return a.model_fingerprint == b.model_fingerprint && a.model_name == b.model_name && a.layer_count == b.layer_count &&
          a.centred == b.centred && a.calibration_tokens == b.calibration_tokens &&
-         a.calibration_samples == b.calibration_samples && a.made_by == b.made_by &&
+         a.calibration_samples == b.calibration_samples && a.shrinkage == b.shrinkage &&
+         a.made_by == b.made_by &&
          std::equal(a.groups.begin(), a.groups.end(), b.groups.begin(), b.groups.end(), same_group) &&
          a.plans == b.plans && a.fingerprint == b.fingerprint && a.sensitivity == b.sensitivity;
 }
