@@ -37,7 +37,8 @@ Status check_wish(const foldkv_plan_wish& wish) {
   FOLDKV_RETURN_IF_ERROR(check_count(wish.generated_tokens, 0, "wish.generated_tokens"));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.bytes_per_token, 0.0, "wish.bytes_per_token"));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.ratio, 1.0, "wish.ratio"));
-  return check_number(wish.highest_cost, 0.0, "wish.highest_cost");
+  FOLDKV_RETURN_IF_ERROR(check_number(wish.highest_cost, 0.0, "wish.highest_cost"));
+  return check_number(wish.highest_divergence, 0.0, "wish.highest_divergence");
 }
 
 // Errors name a field of "options".
@@ -66,6 +67,7 @@ StatusOr<PlanChoice> choose(const foldkv_runtime* runtime, const foldkv_model* m
   question.bytes_per_token = wish.bytes_per_token;
   question.ratio = wish.ratio;
   question.highest_cost = wish.highest_cost;
+  question.highest_divergence = wish.highest_divergence;
   return choose_plan(*runtime->object, model->object, profile->object, question);
 }
 

@@ -640,6 +640,8 @@ typedef struct foldkv_plan_wish {
   double highest_cost;     /* expected_cost of foldkv_plan_info, at most */
   const foldkv_sequence_options* sequence_options; /* their plan is NULL. NULL: defaults */
   const foldkv_step_options* step_options;         /* NULL: defaults */
+  double highest_divergence; /* held_out_divergence of foldkv_plan_info, nats at most; plans that were not measured do
+                                not fulfil it */
 } foldkv_plan_wish;
 
 typedef struct foldkv_plan_choice {
@@ -658,7 +660,7 @@ typedef struct foldkv_plan_choice {
 } foldkv_plan_choice;
 
 /* Chooses among the profile's plans: the one with the least expected cost that fulfils every wish, or with highest_cost
- * the smallest that does. When the budget holds none that fulfils the others, the smallest of these and the share of
+ * or highest_divergence the smallest that does. When the budget holds none that fulfils the others, the smallest of these and the share of
  * the prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
  * FOLDKV_E_ARGUMENT when no plan fulfils the other wishes, naming the one that cannot be had and by how much;
  * FOLDKV_E_BUDGET when not even one token fits. */

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ struct Candidate {
   int64_t bytes_per_token = 0;
   double ratio = 0.0;
   double cost = 0.0;
+  double divergence = std::numeric_limits<double>::infinity();  // not measured
   CacheBytes bytes;        // with the whole prompt
   std::string shortcoming;  // the first wish that it does not fulfil, in words
 };
@@ -54,7 +56,7 @@ class Choosing {
     }
     const std::vector<const Candidate*> fitting = without_shortcoming();
     if (fitting.empty()) return choose_share(*best_of(fulfilling, smaller));
-    const bool by_cost = wish_.highest_cost > 0.0;
+    const bool by_cost = wish_.highest_cost > 0.0 || wish_.highest_divergence > 0.0;
     return choice_of(*best_of(fitting, by_cost ? smaller : cheaper), wish_.life.prompt_tokens,
                      by_cost ? "the smallest plan that fulfils every wish"
                              : "the plan with the least expected cost of those that fulfil every wish");
@@ -83,6 +85,7 @@ class Choosing {
       candidate.bytes_per_token = bytes_per_token(*profile_, source);
       candidate.ratio = full / static_cast<double>(candidate.bytes_per_token);
       candidate.cost = expected_cost(*profile_, source);
+      if (source.held_out_tokens > 0) candidate.divergence = source.held_out_divergence;
       FOLDKV_ASSIGN_OR_RETURN(candidate.bytes, bytes_with(plan, wish_.life.prompt_tokens));
       candidates_.push_back(std::move(candidate));
     }
@@ -109,8 +112,10 @@ class Choosing {
     FOLDKV_RETURN_IF_ERROR(apply("bytes_per_token", wish_.bytes_per_token, false, "too many bytes", per_token));
     FOLDKV_RETURN_IF_ERROR(
         apply("ratio", wish_.ratio, true, "ratio too low", [](const Candidate& candidate) { return candidate.ratio; }));
-    return apply("highest_cost", wish_.highest_cost, false, "cost too high",
-                 [](const Candidate& candidate) { return candidate.cost; });
+    FOLDKV_RETURN_IF_ERROR(apply("highest_cost", wish_.highest_cost, false, "cost too high",
+                                 [](const Candidate& candidate) { return candidate.cost; }));
+    return apply("highest_divergence", wish_.highest_divergence, false, "divergence too high or not measured",
+                 [](const Candidate& candidate) { return candidate.divergence; });
   }
 
   // Every plan's figure shall be `wanted` at least (or at most).
@@ -185,6 +190,9 @@ class Choosing {
     }
     if (wish_.ratio > 0.0) parts.push_back(absl::StrFormat("ratio %.6g or more", wish_.ratio));
     if (wish_.highest_cost > 0.0) parts.push_back(absl::StrFormat("cost %.3g at most", wish_.highest_cost));
+    if (wish_.highest_divergence > 0.0) {
+      parts.push_back(absl::StrFormat("divergence %.3g at most", wish_.highest_divergence));
+    }
     return absl::StrJoin(parts, ", ");
   }
 

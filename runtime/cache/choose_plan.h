@@ -16,6 +16,7 @@ struct CacheWish {
   double bytes_per_token = 0.0;  // at most, of latents
   double ratio = 0.0;            // at least, of 16-bit keys and values to latents
   double highest_cost = 0.0;     // expected cost at most
+  double highest_divergence = 0.0;  // on held-out text at most; plans that were not measured do not fulfil it
 };
 
 // Bytes of all sequences: what they share once, all but one of them at their largest between steps, and one in a step.
@@ -35,7 +36,7 @@ struct PlanChoice {
   std::string explanation;
 };
 
-// The plan with the least expected cost that fulfils every wish; with highest_cost the smallest instead. When the
+// The plan with the least expected cost that fulfils every wish; with highest_cost or highest_divergence the smallest instead. When the
 // budget holds none of the plans that fulfil the other wishes, the smallest of these with a share of the prompt:
 // tokens_kept fit and one more does not. Ties go to the lower index.
 // Argument error when no plan fulfils the wishes ("wish.ratio": by how much), budget error when not even one token

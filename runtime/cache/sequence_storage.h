@@ -11,7 +11,7 @@
 namespace foldkv {
 
 // Small pages: a sequence with few exact tokens would otherwise pay for empty slots in every layer.
-inline constexpr int64_t kExactPageTokens = 32;
+inline constexpr int64_t kExactPageTokens = 16;
 
 // Layers that hold the same tokens in their exact regions.
 //

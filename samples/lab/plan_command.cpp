@@ -120,6 +120,8 @@ void add_plan_command(CLI::App& program, Command* command) {
   app->add_option("--bytes-per-token", wish.bytes_per_token, "most bytes of a token's latents");
   app->add_option("--ratio", wish.ratio, "least ratio of 16-bit keys and values to latents");
   app->add_option("--highest-cost", wish.highest_cost, "highest expected cost; the smallest plan within it is chosen");
+  app->add_option("--highest-divergence", wish.highest_divergence,
+                  "highest divergence in nats on the text that calibration held out; likewise");
   app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 

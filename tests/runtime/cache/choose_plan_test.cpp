@@ -154,6 +154,24 @@ TEST_CASE("wishes for size and for cost") {
   CHECK(holds(choice->explanation, "cost too high"));
 }
 
+TEST_CASE("a bound on the divergence that was measured on held-out text") {
+  Scene scene;
+  Profile measured = *scene.profile;
+  measured = record_divergence(measured, "3x", 0.001, 100).value();
+  measured = record_divergence(measured, "12x", 0.1, 100).value();
+  scene.profile = std::make_shared<const Profile>(std::move(measured));
+  scene.wish.highest_divergence = 0.1;
+  CHECK(scene.choose()->plan == 2);
+  scene.wish.highest_divergence = 0.099;  // 8x was not measured
+  const auto choice = scene.choose();
+  CHECK(choice->plan == 0);
+  CHECK(holds(choice->explanation, "not measured"));
+  scene.wish.highest_divergence = 0.0005;
+  const Status status = scene.choose().status();
+  CHECK(argument_of(status) == "wish.highest_divergence");
+  CHECK_MESSAGE(holds(std::string(status.message()), "3x is nearest"), status.message());
+}
+
 TEST_CASE("wishes that cannot be had are named, with what is missing") {
   Scene scene;
   const auto refused = [&](const std::string& argument, const std::string& words) {

@@ -275,7 +275,7 @@ TEST_CASE("KVSharer: layers read the rows of their sources, and store none") {
                           std::ssize(row)};
     CHECK(scene.sequence->replace({1, side, 0}, view).code() == absl::StatusCode::kFailedPrecondition);
     const int64_t row_bytes = scene.host.shape().key_width() * 4;
-    CHECK(scene.sequence->storage().ledger().of(Role::kExact) == 2 * 2 * 224 * row_bytes);  // pages of 32 tokens
+    CHECK(scene.sequence->storage().ledger().of(Role::kExact) == 2 * 2 * 224 * row_bytes);  // whole pages
   });
 }
 
