@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
+#include "backends/cpu/asymmetric_codes.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/latents.h"
 #include "backends/cpu/region.h"
 #include "backends/cpu/stacked_rows.h"
 #include "backends/cpu/trellis.h"
 #include "backends/cpu/workspace.h"
-#include "backends/interface/asymmetric.h"
 #include "backends/interface/merged_page.h"
 
 namespace foldkv::backend::cpu {
@@ -119,31 +119,6 @@ bool store_halves(const Context& context, const ScaleGroup& group, const float* 
                                          bytes.codes + group.byte_offset);
 }
 
-// The bit string was zero.
-void put_code(uint8_t* codes, int64_t index, int32_t bits, uint8_t code) {
-  const int64_t place = index * bits;
-  const uint32_t wide = uint32_t{code} << (place % 8);
-  codes[place / 8] |= static_cast<uint8_t>(wide);
-  if (place % 8 + bits > 8) codes[place / 8 + 1] |= static_cast<uint8_t>(wide >> 8);
-}
-
-void store_range(const AsymmetricRange& range, uint8_t* place) {
-  std::memcpy(place, &range.scale, sizeof range.scale);
-  std::memcpy(place + sizeof range.scale, &range.smallest, sizeof range.smallest);
-}
-
-bool quantize_asymmetric(const ScaleGroup& group, const float* latents, const TokenBytes& bytes) {
-  AsymmetricRange range;
-  if (!asymmetric_range(latents + group.first, group.count, 1, group.bits, range)) return false;
-  store_range(range, bytes.scales + group.scale_offset);
-  uint8_t* const codes = bytes.codes + group.byte_offset;
-  std::fill_n(codes, divide_up(int64_t{group.count} * group.bits, 8), uint8_t{0});
-  for (int32_t i = 0; i < group.count; ++i) {
-    put_code(codes, i, group.bits, asymmetric_code(latents[group.first + i], range, group.bits));
-  }
-  return true;
-}
-
 // Codes of one token that depend on no other; channel groups are not among them.
 bool quantize_token(const Context& context, const ScaleGroup& group, const float* latents, const TokenBytes& bytes) {
   switch (group.code) {
@@ -152,33 +127,6 @@ bool quantize_token(const Context& context, const ScaleGroup& group, const float
     case Code::kAsymmetric: return quantize_asymmetric(group, latents, bytes);
     case Code::kTrellis:
     case Code::kChannel: break;
-  }
-  return true;
-}
-
-// A block of kChannelTokens tokens, latents [tokens][stride].
-bool quantize_channels(const Context& context, const ScaleGroup& group, int64_t slot, const float* latents,
-                       int64_t stride) {
-  const LatentLayout& layout = *context.request.layout;
-  std::byte* const page = latent_page(context.request.pages, layout, slot);
-  const int64_t row = slot % layout.page_tokens;
-  auto* const codes =
-      reinterpret_cast<uint8_t*>(page + context.plane.codes_offset + row * context.plane.code_bytes) + group.byte_offset;
-  auto* const ranges = reinterpret_cast<uint8_t*>(page + context.plane.channels_offset +
-                                                  row / kChannelTokens * context.plane.channel_bytes) +
-                       group.scale_offset;
-  for (int64_t t = 0; t < kChannelTokens; ++t) {
-    std::fill_n(codes + t * context.plane.code_bytes, divide_up(int64_t{group.count} * group.bits, 8), uint8_t{0});
-  }
-  for (int32_t i = 0; i < group.count; ++i) {
-    const float* const channel = latents + group.first + i;
-    AsymmetricRange range;
-    if (!asymmetric_range(channel, kChannelTokens, stride, group.bits, range)) return false;
-    store_range(range, ranges + int64_t{i} * 4);
-    for (int64_t t = 0; t < kChannelTokens; ++t) {
-      put_code(codes + t * context.plane.code_bytes, i, group.bits,
-               asymmetric_code(channel[t * stride], range, group.bits));
-    }
   }
   return true;
 }
@@ -236,8 +184,9 @@ bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Sc
   for (const ScaleGroup& group : context.plane.scale_groups) {
     if (group.code != Code::kChannel) continue;
     for (int64_t token = 0; token < tokens; token += kChannelTokens) {
-      if (!quantize_channels(context, group, context.request.first_latent_slot + first + token,
-                             scratch.latents + token * stride, stride)) {
+      if (!quantize_channels(*context.request.layout, context.plane, group, context.request.pages,
+                             context.request.first_latent_slot + first + token,
+                             {scratch.latents + token * stride, stride})) {
         return false;
       }
     }

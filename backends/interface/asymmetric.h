@@ -6,8 +6,8 @@
 
 #include "runtime/base/number_format.h"
 
-// The asymmetric quantizer (KIVI, methods.md section 5): scale = (largest - smallest) / (2^bits - 1), codes count scales
-// from the smallest number on. The smallest number and the scale are stored in f16 and used as stored.
+// The asymmetric quantizer (KIVI, methods.md section 5): scale = (largest - smallest) / (2^bits - 1), codes count
+// scales from the smallest number on. The smallest number and the scale are stored in f16 and used as stored.
 namespace foldkv::backend {
 
 struct AsymmetricRange {
@@ -27,7 +27,8 @@ struct AsymmetricRange {
     largest = std::max(largest, numbers[i * stride]);
   }
   const double steps = static_cast<double>((1 << bits) - 1);
-  range.scale = f16_from_f32(static_cast<float>((static_cast<double>(largest) - static_cast<double>(smallest)) / steps));
+  const double width = static_cast<double>(largest) - static_cast<double>(smallest);
+  range.scale = f16_from_f32(static_cast<float>(width / steps));
   range.smallest = f16_from_f32(smallest);
   return finite && std::isfinite(f32_from_f16(range.scale)) && std::isfinite(f32_from_f16(range.smallest));
 }

@@ -37,8 +37,8 @@ inline constexpr int64_t kChannelTokens = 32;
 
 // Adjacent latent coordinates of one token that share one scale.
 //
-// Uniform: a scale in f16. Code of coordinate i: unsigned, bias 2^(bits-1), little-endian bit string: bits [i*bits, (i+1)*bits) counted
-// from the least significant bit of the byte at byte_offset. Every scale group starts on a byte; the bits that the one
+// Uniform: a scale in f16. Code of coordinate i: unsigned, bias 2^(bits-1), little-endian bit string: bits
+// [i*bits, (i+1)*bits) counted from the least significant bit of the byte at byte_offset. Every scale group starts on a byte; the bits that the one
 // before leaves over are zero.
 //
 // Trellis: a scale of one byte, trellis_scale.h; codes as in trellis.h, each step of `step` coordinates adds `bits` bits.
@@ -47,8 +47,8 @@ inline constexpr int64_t kChannelTokens = 32;
 //
 // Asymmetric: codes as uniform ones; a scale and the smallest number, both f16 (asymmetric.h).
 //
-// Channel: likewise, but the scale and the smallest number are those of one coordinate over kChannelTokens tokens: pairs
-// of f16 for each coordinate of the group at scale_offset in the row of channel scales of the tokens' block.
+// Channel: likewise, but the scale and the smallest number are those of one coordinate over kChannelTokens tokens:
+// pairs of f16 for each coordinate of the group at scale_offset in the row of channel scales of the tokens' block.
 struct ScaleGroup {
   int32_t first = 0;  // coordinate
   int32_t count = 0;

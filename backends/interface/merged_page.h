@@ -8,9 +8,9 @@
 
 #include "backends/interface/layout.h"
 
-// Merged heads in their page: MiniCache (arXiv 2405.14366; methods.md section 6). The direction that two layers share is
-// the spherical interpolation of their own; the tokens whose directions are farthest apart are retained. Which those are
-// is decided page by page, so that a page stands alone and memory is known beforehand.
+// Merged heads in their page: MiniCache (arXiv 2405.14366; methods.md section 6). The direction that two layers share
+// is the spherical interpolation of their own; the tokens whose directions are farthest apart are retained. Which those
+// are is decided page by page, so that a page stands alone and memory is known beforehand.
 namespace foldkv::backend {
 
 inline constexpr int64_t kMostMergedTokens = 64;  // of a page
@@ -106,8 +106,8 @@ namespace merged_page {
 
 }  // namespace merged_page
 
-// A whole page of tokens, rows [page_tokens][2 * plane.width]: the first layer's numbers, then the second's. Of each head
-// the tokens with the smallest cosines are retained, of equal ones the lower slot. False: something is beyond f16.
+// A whole page of tokens, rows [page_tokens][2 * plane.width]: the first layer's numbers, then the second's. Of each
+// head the tokens with the smallest cosines are retained, of equal ones the lower slot. False: something is beyond f16.
 [[nodiscard]] inline bool write_merged_page(const LatentPlane& plane, int64_t page_tokens, const float* rows,
                                             std::byte* page) {
   const int64_t stride = plane.merged.layers * plane.width;

@@ -158,8 +158,9 @@ struct MeanRequest {
   std::byte* workspace = nullptr;
 };
 
-// latent = basis^T (row - mean), where basis may be a projection of its own, quantized into slots [first_latent_slot, +count) of latent pages
-// (methods.md 1.5; architecture.md decision 7). Slots and count are multiples of layout->run_tokens().
+// latent = basis^T (row - mean), where basis may be a projection of its own, quantized into slots
+// [first_latent_slot, +count) of latent pages (methods.md 1.5; architecture.md decision 7). Slots and count are
+// multiples of layout->run_tokens().
 // Error (numeric): non-finite latent or a scale beyond f16.
 struct EncodeRequest {
   StackedRows rows;

@@ -13,7 +13,8 @@ LatentArrays place_latent_arrays(const LatentShape& shape, Scratch& scratch) {
   arrays.row = scratch.take<double>(shape.stacked_width);
   arrays.rebuilt = scratch.take<double>(shape.stacked_width);
   arrays.latent = scratch.take<double>(latent_width);
-  arrays.run = scratch.take<float>(shape.run_tokens * std::max(latent_width, shape.run_tokens > 1 ? shape.stacked_width : 0));
+  const int64_t row_width = shape.run_tokens > 1 ? shape.stacked_width : 0;  // merged heads gather rows
+  arrays.run = scratch.take<float>(shape.run_tokens * std::max(latent_width, row_width));
   arrays.codes = scratch.take<int32_t>(latent_width);
   arrays.columns = scratch.take<double>(shape.sketch_columns);
   arrays.trellis = TrellisArrays::place(scratch, shape.trellis_width);

@@ -81,9 +81,8 @@ Status write_asymmetric(const ScaleGroup& group, const float* latent, std::byte*
 
 Status write_halves(const ScaleGroup& group, const float* latent, std::byte* code_row) {
   for (int32_t i = 0; i < group.count; ++i) {
-    if (!write_number(NumberFormat::kF16, code_row + group.byte_offset, i, static_cast<double>(latent[group.first + i]))) {
-      return not_representable();
-    }
+    const auto number = static_cast<double>(latent[group.first + i]);
+    if (!write_number(NumberFormat::kF16, code_row + group.byte_offset, i, number)) return not_representable();
   }
   return absl::OkStatus();
 }

@@ -39,8 +39,8 @@ void read_rows(const LatentSlice& slice, const std::byte* page, int64_t token, d
 
 LatentSlice latent_slice(const LatentLayout& layout, const LatentRegion& region, Side side, const float* basis,
                          int64_t first_row, int64_t row_count, bool corrected) {
-  LatentSlice slice{&layout, side, basis, first_row, row_count, side == Side::kKeys ? region.key_mean : region.value_mean,
-                    nullptr};
+  const uint16_t* const mean = side == Side::kKeys ? region.key_mean : region.value_mean;
+  LatentSlice slice{&layout, side, basis, first_row, row_count, mean, nullptr};
   if (slice.mean != nullptr) slice.mean += first_row;
   if (corrected && side == Side::kKeys && region.correction_basis != nullptr) {
     slice.correction_basis = region.correction_basis + first_row * layout.correction_rank;

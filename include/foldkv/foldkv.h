@@ -1,7 +1,8 @@
 /*
  * FoldKV: a runtime that owns the KV cache of a language model in compressed form.
  *
- * This header is the only public surface of the library. It is C99 and may be included from C++.
+ * This header is the only public surface of the library, in one piece, since bindings are generated from it. It is C99
+ * and may be included from C++.
  *
  * Life of a cache
  *   runtime (device, arena, byte budget)  +  model (geometry)  [+ profile (what calibration learned)]
@@ -423,7 +424,8 @@ FOLDKV_API foldkv_status foldkv_calibrator_observe(foldkv_calibrator* calibrator
                                                    int64_t first_token, foldkv_error* error);
 /* What errors of cached keys and values cost: gradients of a loss with respect to them, for the tokens [first_token, ...)
  * of a sample, shaped as in foldkv_calibrator_observe; skip_tokens are left out likewise. They need not belong to the
- * samples that are observed; tokens whose gradients are zero count as free of cost. Each token's gradient g adds g g^T to the metric M of its layer.
+ * samples that are observed; tokens whose gradients are zero count as free of cost. Each token's gradient g adds
+ * g g^T to the metric M of its layer.
  * With the loss -log p(y) of later tokens and y drawn from the model's own prediction, M is the Fisher metric and
  * e^T M e / 2 the divergence that a small error e causes. */
 FOLDKV_API foldkv_status foldkv_calibrator_observe_gradients(foldkv_calibrator* calibrator, const foldkv_tensor* keys,
@@ -660,8 +662,8 @@ typedef struct foldkv_plan_choice {
 } foldkv_plan_choice;
 
 /* Chooses among the profile's plans: the one with the least expected cost that fulfils every wish, or with highest_cost
- * or highest_divergence the smallest that does. When the budget holds none that fulfils the others, the smallest of these and the share of
- * the prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
+ * or highest_divergence the smallest that does. When the budget holds none that fulfils the others, the smallest of
+ * these and the share of the prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
  * FOLDKV_E_ARGUMENT when no plan fulfils the other wishes, naming the one that cannot be had and by how much;
  * FOLDKV_E_BUDGET when not even one token fits. */
 FOLDKV_API foldkv_status foldkv_profile_choose_plan(const foldkv_runtime* runtime, const foldkv_model* model,

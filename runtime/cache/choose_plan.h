@@ -36,8 +36,8 @@ struct PlanChoice {
   std::string explanation;
 };
 
-// The plan with the least expected cost that fulfils every wish; with highest_cost or highest_divergence the smallest instead. When the
-// budget holds none of the plans that fulfil the other wishes, the smallest of these with a share of the prompt:
+// The plan with the least expected cost that fulfils every wish; with highest_cost or highest_divergence the smallest
+// instead. When the budget holds none of the plans that fulfil the other wishes, the smallest of these with a share of the prompt:
 // tokens_kept fit and one more does not. Ties go to the lower index.
 // Argument error when no plan fulfils the wishes ("wish.ratio": by how much), budget error when not even one token
 // fits.

@@ -30,7 +30,8 @@ struct CalibratorOptions {
 //
 // Memory: the heap, 2 * 8 * (layers * key width)^2 bytes for each group, once 8 * (layers * key width)^2 for the widest
 // and blocks of 256 rows, all taken when it is made;
-// with the first gradients 2 * 8 * (key width)^2 for each layer. While solving, 4 * 8 * (layers * key width)^2 for each thread, with a metric 6 * 8.
+// with the first gradients 2 * 8 * (key width)^2 for each layer. While solving, 4 * 8 * (layers * key width)^2 for each thread,
+// with a metric 6 * 8.
 // Threads: const functions may run at once, others by one thread at a time. Errors: all input is checked before the
 // first row is counted, so an error changes nothing. Only after a failure of the backend the sums are no longer whole;
 // every later call then returns that failure.
