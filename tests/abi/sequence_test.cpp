@@ -54,7 +54,7 @@ TEST_CASE("stats tell where the tokens are and what they cost") {
   CHECK(stats.grouped_token_bytes == stats.full_token_bytes);
   CHECK(stats.full_cache_bytes == 300 * stats.full_token_bytes);
   CHECK(stats.ledger.latent == 4 * 64 * 20);
-  CHECK(stats.ledger.exact == 2 * 3 * 32 * 2 * 16 * 2);
+  CHECK(stats.ledger.exact == 2 * 5 * 16 * 2 * 16 * 2);  // 5 pages of 16 tokens in 2 layers
   CHECK(stats.bytes == stats.ledger.exact + stats.ledger.latent + stats.ledger.mean + stats.ledger.positions +
                            stats.ledger.correction);
   for (int32_t side : {FOLDKV_KEYS, FOLDKV_VALUES}) {

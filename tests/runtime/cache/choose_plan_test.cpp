@@ -54,7 +54,7 @@ TEST_CASE("bytes counted by hand") {
   const auto choice = choose_plan(*runtime, host.model(), profile, wish);
   REQUIRE_MESSAGE(choice.ok(), std::string(choice.status().message()));
   const int64_t latents = 2 * 4 * (64 * 20) + 4 * (64 * 4);  // pages of both groups, pages of positions
-  const int64_t exact = 4 * 3 * (32 * 2 * 16 * 2) + 3 * (32 * 4);
+  const int64_t exact = 4 * 5 * (16 * 2 * 16 * 2) + 5 * (16 * 4);  // 5 pages of 16 tokens
   const int64_t means = 2 * 2 * (32 * 2);
   CHECK(choice->bytes.sequence == latents + exact + means);
   CHECK(choice->bytes_per_token == 40);

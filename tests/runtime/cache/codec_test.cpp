@@ -332,7 +332,7 @@ TEST_CASE("forks of every codec go on like the sequence itself") {
 
 LayerOutputs life_of(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
                      const std::shared_ptr<const Profile>& profile, int64_t chunk, Ledger& ledger) {
-  constexpr int64_t kGenerated = 150;
+  constexpr int64_t kGenerated = 70;  // more than a fold
   const ToyTokens tokens = host.tokens(kPrompt + 7 + kGenerated, 5);
   const auto sequence = make_sequence(runtime, host, profile, codec_policy());
   LayerOutputs all = feed_in_chunks(runtime, host, sequence, tokens, 0, kPrompt + 7, chunk);
@@ -357,11 +357,12 @@ TEST_CASE("every codec: the same bits in chunks and on several threads, and the 
       Ledger ledger;
       const LayerOutputs whole = life_of(runtime, host, profile, 1000, ledger);
       for (const auto& [threads, chunk] : {std::pair{2, 33}, {3, 100}}) {
+        if (backend == "reference" && threads == 3) continue;  // it has one thread, and is slow
         Ledger again;
         CHECK(life_of(open_runtime({backend, threads}), host, profile, chunk, again) == whole);
         CHECK(again.total() == ledger.total());
       }
-      const auto estimate = estimate_sequence(*runtime, host.model(), profile, {codec_policy(), {}, kPrompt + 7, 150});
+      const auto estimate = estimate_sequence(*runtime, host.model(), profile, {codec_policy(), {}, kPrompt + 7, 70});
       REQUIRE(estimate.ok());
       CHECK(estimate->sequence_bytes == ledger.total());
       CHECK(runtime->arena().stats().ledger.of(Role::kScratch) == 0);
