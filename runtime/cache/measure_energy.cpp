@@ -112,11 +112,11 @@ SideEnergy measure_energy(backend::Backend& backend, const EncodedRows& encoded)
   const int64_t tokens = encoded.rows.count;
   SideEnergy sum;
   int64_t measured = 0;
-  // A quarter of the tokens at most: rebuilding costs about as much as encoding did.
-  const int64_t stretches = std::clamp<int64_t>(tokens / (4 * kStretchTokens), 1, kStretches);
-  for (int64_t stretch = 0; stretch < stretches; ++stretch) {
-    const int64_t first = stretch * tokens / stretches;
+  for (int64_t stretch = 0; stretch < kStretches; ++stretch) {
+    // Short runs are measured whole; of long ones each stretch begins an equal part.
+    const int64_t first = std::max(stretch * kStretchTokens, stretch * tokens / kStretches);
     const int64_t count = std::min(kStretchTokens, tokens - first);
+    if (count <= 0) break;
     if (!add_stretch(backend, encoded, first, count, sum).ok()) return {};
     measured += count;
   }

@@ -23,8 +23,8 @@ struct EncodedRows {
 [[nodiscard]] int64_t energy_scratch_bytes(int64_t stacked_width);
 
 // How far rebuilt rows are from the rows themselves, and those from the mean. Measured on 64 tokens at most, in
-// stretches of 8 that are evenly spread over the run, one for each 32 tokens, and scaled to all of its tokens. Takes no
-// memory but its scratch. It is for statistics: when the backend fails, or a figure is beyond all numbers, the run counts nothing.
+// stretches of 8 that are evenly spread over the run, and scaled to all of its tokens. Takes no memory but its scratch.
+// It is for statistics: when the backend fails, or a figure is beyond all numbers, the run counts nothing.
 [[nodiscard]] SideEnergy measure_energy(backend::Backend& backend, const EncodedRows& encoded);
 
 }  // namespace foldkv
