@@ -8,15 +8,10 @@
 #include "abi/handles.h"
 #include "abi/read_options.h"
 #include "abi/read_struct.h"
+#include "runtime/base/check_range.h"
 
 namespace foldkv::abi {
 namespace {
-
-Status check_count(int64_t count, int64_t least, absl::string_view argument) {
-  constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  if (count >= least && count <= kLargest) return absl::OkStatus();
-  return argument_error(argument, absl::StrCat("is ", count, ", expected ", least, " to ", kLargest));
-}
 
 // 0: no such wish.
 Status check_number(double number, double least, absl::string_view argument) {
@@ -32,9 +27,10 @@ Status check_wish(const foldkv_plan_wish& wish) {
     return argument_error("wish.budget_bytes",
                           absl::StrCat("is ", wish.budget_bytes, ", expected ", kLargest, " at most"));
   }
-  FOLDKV_RETURN_IF_ERROR(check_count(wish.tokens, wish.budget_bytes > 0 ? 1 : 0, "wish.tokens"));
-  FOLDKV_RETURN_IF_ERROR(check_count(wish.sequences, 0, "wish.sequences"));
-  FOLDKV_RETURN_IF_ERROR(check_count(wish.generated_tokens, 0, "wish.generated_tokens"));
+  constexpr int64_t kMostCount = std::numeric_limits<int32_t>::max();
+  FOLDKV_RETURN_IF_ERROR(check_range("wish.tokens", wish.tokens, wish.budget_bytes > 0 ? 1 : 0, kMostCount));
+  FOLDKV_RETURN_IF_ERROR(check_range("wish.sequences", wish.sequences, 0, kMostCount));
+  FOLDKV_RETURN_IF_ERROR(check_range("wish.generated_tokens", wish.generated_tokens, 0, kMostCount));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.bytes_per_token, 0.0, "wish.bytes_per_token"));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.ratio, 1.0, "wish.ratio"));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.highest_cost, 0.0, "wish.highest_cost"));

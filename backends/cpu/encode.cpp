@@ -151,23 +151,24 @@ bool quantize_tokens(const Context& context, const float* latents, int64_t strid
   return true;
 }
 
+// Less `mean` unless null.
+void gather_rows(const Context& context, int64_t first, int64_t tokens, const float* mean, const Scratch& scratch) {
+  for (int64_t token = 0; token < tokens; ++token) {
+    gather_stacked_row(context.engine.kernels, context.request.rows, first + token, mean,
+                       scratch.rows + token * context.width);
+  }
+}
+
 // Merged heads: a page at a time.
 bool encode_page(const Context& context, int64_t first, const Scratch& scratch) {
   const LatentLayout& layout = *context.request.layout;
-  for (int64_t token = 0; token < layout.page_tokens; ++token) {
-    gather_stacked_row(context.engine.kernels, context.request.rows, first + token, nullptr,
-                       scratch.rows + token * context.width);
-  }
+  gather_rows(context, first, layout.page_tokens, nullptr, scratch);
   return write_merged_page(context.plane, layout.page_tokens, scratch.rows,
                            latent_page(context.request.pages, layout, context.request.first_latent_slot + first));
 }
 
 bool encode_tile(const Context& context, int64_t first, int64_t tokens, const Scratch& scratch) {
-  const float* mean = context.request.mean == nullptr ? nullptr : context.shared.mean;
-  for (int64_t token = 0; token < tokens; ++token) {
-    gather_stacked_row(context.engine.kernels, context.request.rows, first + token, mean,
-                       scratch.rows + token * context.width);
-  }
+  gather_rows(context, first, tokens, context.request.mean == nullptr ? nullptr : context.shared.mean, scratch);
   project(context, tokens, scratch);
   const int64_t stride = round_up(context.plane.stored_width, kWidthPadding);
   for (int64_t token = 0; token < tokens; token += kTrellisTokens) {

@@ -27,13 +27,6 @@ const std::byte* scales_of(const LatentTileRequest& request, int64_t slot) {
   return page + plane.scales_offset + slot % request.layout.page_tokens * plane.scale_bytes;
 }
 
-AsymmetricRange load_range(const std::byte* place) {
-  AsymmetricRange range;
-  std::memcpy(&range.scale, place, sizeof range.scale);
-  std::memcpy(&range.smallest, place + sizeof range.scale, sizeof range.smallest);
-  return range;
-}
-
 // Scales [64] of one group, zero for absent tokens. Codes of channel groups are decoded as they are.
 void gather_scales(const LatentTileRequest& request, const ScaleGroup& group, float* scales) {
   if (group.code == Code::kChannel) {
@@ -107,11 +100,10 @@ void scale_channels(const LatentTileRequest& request, const ScaleGroup& group, c
   for (int64_t token = 0; token < request.slots.live;) {
     const int64_t slot = request.slots.first + token;
     const int64_t end = std::min(request.slots.live, token + kChannelTokens - slot % kChannelTokens);
-    const std::byte* const ranges = latent_page(request.pages, request.layout, slot) + plane.channels_offset +
-                                    slot % request.layout.page_tokens / kChannelTokens * plane.channel_bytes +
-                                    group.scale_offset;
+    const std::byte* const ranges = latent_page(request.pages, request.layout, slot) +
+                                    plane.channels_of(group, slot % request.layout.page_tokens);
     for (int32_t i = 0; i < group.count; ++i) {
-      const AsymmetricRange range = load_range(ranges + int64_t{i} * 4);
+      const AsymmetricRange range = load_range(ranges + i * kAsymmetricRangeBytes);
       const float scale = f32_from_f16(range.scale);
       const float centre = asymmetric_centre(range, group.bits);
       for (int64_t t = token; t < end; ++t) {

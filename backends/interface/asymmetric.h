@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "runtime/base/number_format.h"
 
@@ -14,6 +16,21 @@ struct AsymmetricRange {
   uint16_t scale = 0;     // f16
   uint16_t smallest = 0;  // f16
 };
+
+// Where a page holds it: the scale, then the smallest number.
+inline constexpr int64_t kAsymmetricRangeBytes = 4;
+
+[[nodiscard]] inline AsymmetricRange load_range(const std::byte* place) {
+  AsymmetricRange range;
+  std::memcpy(&range.scale, place, sizeof range.scale);
+  std::memcpy(&range.smallest, place + sizeof range.scale, sizeof range.smallest);
+  return range;
+}
+
+inline void store_range(const AsymmetricRange& range, std::byte* place) {
+  std::memcpy(place, &range.scale, sizeof range.scale);
+  std::memcpy(place + sizeof range.scale, &range.smallest, sizeof range.smallest);
+}
 
 // False: the numbers are not finite, or one of the two is beyond f16.
 [[nodiscard]] inline bool asymmetric_range(const float* numbers, int64_t count, int64_t stride, int32_t bits,

@@ -38,8 +38,8 @@ inline constexpr int64_t kChannelTokens = 32;
 // Adjacent latent coordinates of one token that share one scale.
 //
 // Uniform: a scale in f16. Code of coordinate i: unsigned, bias 2^(bits-1), little-endian bit string: bits
-// [i*bits, (i+1)*bits) counted from the least significant bit of the byte at byte_offset. Every scale group starts on a byte; the bits that the one
-// before leaves over are zero.
+// [i*bits, (i+1)*bits) counted from the least significant bit of the byte at byte_offset. Every scale group starts on a
+// byte; the bits that the one before leaves over are zero.
 //
 // Trellis: a scale of one byte, trellis_scale.h; codes as in trellis.h, each step of `step` coordinates adds `bits` bits.
 //
@@ -73,8 +73,6 @@ struct MergedHeads {
   int64_t norms_offset = 0;  // [page_tokens][layers][heads] f16
   int64_t slots_offset = 0;  // [heads][retained] one byte each: slots in the page
   int64_t rows_offset = 0;   // [heads][retained][layers][head_size] f16
-
-  bool operator==(const MergedHeads&) const = default;
 };
 
 // Codes and scales of one side of a latent page.
@@ -101,6 +99,10 @@ struct LatentPlane {
   // Encoded runs begin and end at multiples of so many tokens.
   [[nodiscard]] int64_t run_tokens(int64_t page_tokens) const {
     return merged.layers > 0 ? page_tokens : channel_bytes > 0 ? kChannelTokens : 1;
+  }
+  // Where the channel scales of a group lie in a page, of the block that the token in this row belongs to.
+  [[nodiscard]] int64_t channels_of(const ScaleGroup& group, int64_t row) const {
+    return channels_offset + row / kChannelTokens * channel_bytes + group.scale_offset;
   }
   // Coordinates of trellis groups.
   [[nodiscard]] int64_t trellis_width() const {

@@ -43,18 +43,6 @@ Status write_uniform(const ScaleGroup& group, const float* latent, int32_t* code
   return absl::OkStatus();
 }
 
-AsymmetricRange load_range(const std::byte* place) {
-  AsymmetricRange range;
-  std::memcpy(&range.scale, place, sizeof(uint16_t));
-  std::memcpy(&range.smallest, place + sizeof(uint16_t), sizeof(uint16_t));
-  return range;
-}
-
-void store_range(const AsymmetricRange& range, std::byte* place) {
-  std::memcpy(place, &range.scale, sizeof(uint16_t));
-  std::memcpy(place + sizeof(uint16_t), &range.smallest, sizeof(uint16_t));
-}
-
 // ranges: of the first coordinate; range_bytes: from one coordinate to the next, 0 when they share one.
 void read_ranged(const ScaleGroup& group, const std::byte* codes, const std::byte* ranges, int64_t range_bytes,
                  double* latent) {
@@ -97,10 +85,6 @@ void read_merged(const LatentPlane& plane, const std::byte* page, int64_t row, d
   }
 }
 
-const std::byte* channel_ranges(const LatentPlane& plane, const std::byte* page, int64_t row, const ScaleGroup& group) {
-  return page + plane.channels_offset + row / kChannelTokens * plane.channel_bytes + group.scale_offset;
-}
-
 }  // namespace
 
 uint32_t read_code(const std::byte* group, int64_t index, int32_t bits) {
@@ -124,7 +108,9 @@ void read_latent(const LatentPlane& plane, const std::byte* page, int64_t row, d
       case Code::kTrellis: decode_trellis(group, codes, scales, latent); break;
       case Code::kHalf: read_halves(group, codes, latent); break;
       case Code::kAsymmetric: read_ranged(group, codes, scales + group.scale_offset, 0, latent); break;
-      case Code::kChannel: read_ranged(group, codes, channel_ranges(plane, page, row, group), 4, latent); break;
+      case Code::kChannel:
+        read_ranged(group, codes, page + plane.channels_of(group, row), kAsymmetricRangeBytes, latent);
+        break;
     }
   }
 }
@@ -162,12 +148,12 @@ Status write_channels(const LatentPlane& plane, std::byte* page, int64_t row, co
     for (int64_t t = 0; t < kChannelTokens; ++t) {
       std::fill_n(codes + t * plane.code_bytes, divide_up(int64_t{group.count} * group.bits, 8), std::byte{0});
     }
-    auto* const ranges = const_cast<std::byte*>(channel_ranges(plane, page, row, group));
+    std::byte* const ranges = page + plane.channels_of(group, row);
     for (int32_t i = 0; i < group.count; ++i) {
       const float* const channel = latents + group.first + i;
       AsymmetricRange range;
       if (!asymmetric_range(channel, kChannelTokens, plane.stored_width, group.bits, range)) return not_representable();
-      store_range(range, ranges + int64_t{i} * 4);
+      store_range(range, ranges + i * kAsymmetricRangeBytes);
       for (int64_t t = 0; t < kChannelTokens; ++t) {
         write_code(codes + t * plane.code_bytes, i, group.bits,
                    asymmetric_code(channel[t * plane.stored_width], range, group.bits));

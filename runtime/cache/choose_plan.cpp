@@ -57,7 +57,8 @@ class Choosing {
     const std::vector<const Candidate*> fitting = without_shortcoming();
     if (fitting.empty()) return choose_share(*best_of(fulfilling, smaller));
     const bool by_cost = wish_.highest_cost > 0.0 || wish_.highest_divergence > 0.0;
-    return choice_of(*best_of(fitting, by_cost ? smaller : cheaper), wish_.life.prompt_tokens,
+    const Candidate& best = *best_of(fitting, by_cost ? smaller : cheaper);
+    return choice_of(best, wish_.life.prompt_tokens, best.bytes,
                      by_cost ? "the smallest plan that fulfils every wish"
                              : "the plan with the least expected cost of those that fulfil every wish");
   }
@@ -148,12 +149,18 @@ class Choosing {
   StatusOr<PlanChoice> choose_share(const Candidate& smallest) {
     int64_t fits = 0;
     int64_t too_many = wish_.life.prompt_tokens;
+    CacheBytes fitting;  // bytes of what fits
     while (too_many - fits > 1) {
       const int64_t middle = fits + (too_many - fits) / 2;
       FOLDKV_ASSIGN_OR_RETURN(const CacheBytes bytes, bytes_with(smallest.plan, middle));
-      (bytes.total <= wish_.budget_bytes ? fits : too_many) = middle;
+      if (bytes.total > wish_.budget_bytes) {
+        too_many = middle;
+        continue;
+      }
+      fits = middle;
+      fitting = bytes;
     }
-    if (fits > 0) return choice_of(smallest, fits, "the smallest plan, and the share of the prompt that fits");
+    if (fits > 0) return choice_of(smallest, fits, fitting, "the smallest plan, and the share of the prompt that fits");
     FOLDKV_ASSIGN_OR_RETURN(const CacheBytes least, bytes_with(smallest.plan, 1));
     return with_argument(
         budget_error(absl::StrFormat("is %d, expected %d or more: that is what one token in each of %d sequences takes "
@@ -162,7 +169,8 @@ class Choosing {
         "wish.budget_bytes");
   }
 
-  StatusOr<PlanChoice> choice_of(const Candidate& candidate, int64_t tokens_kept, absl::string_view reason) const {
+  [[nodiscard]] PlanChoice choice_of(const Candidate& candidate, int64_t tokens_kept, const CacheBytes& bytes,
+                                     absl::string_view reason) const {
     PlanChoice choice;
     choice.plan = candidate.plan;
     choice.bytes_per_token = candidate.bytes_per_token;
@@ -171,7 +179,7 @@ class Choosing {
     if (wish_.life.prompt_tokens > 0) {
       choice.keep_ratio = static_cast<double>(tokens_kept) / static_cast<double>(wish_.life.prompt_tokens);
     }
-    FOLDKV_ASSIGN_OR_RETURN(choice.bytes, bytes_with(candidate.plan, tokens_kept));
+    choice.bytes = bytes;
     choice.explanation = explain(choice, reason);
     return choice;
   }

@@ -37,8 +37,8 @@ struct PlanChoice {
 };
 
 // The plan with the least expected cost that fulfils every wish; with highest_cost or highest_divergence the smallest
-// instead. When the budget holds none of the plans that fulfil the other wishes, the smallest of these with a share of the prompt:
-// tokens_kept fit and one more does not. Ties go to the lower index.
+// instead. When the budget holds none of the plans that fulfil the other wishes, the smallest of these with a share of
+// the prompt: tokens_kept fit and one more does not. Ties go to the lower index.
 // Argument error when no plan fulfils the wishes ("wish.ratio": by how much), budget error when not even one token
 // fits.
 [[nodiscard]] StatusOr<PlanChoice> choose_plan(const Runtime& runtime, const std::shared_ptr<const Model>& model,

@@ -72,9 +72,8 @@ Status compute_bases(const GroupRun& run) {
   for (const Side side : {Side::kKeys, Side::kValues}) {
     const BasisPair& target = run.storage.bases(side);
     FOLDKV_ASSIGN_OR_RETURN(const SequenceBasis found,
-                            find_sequence_basis(run.sequence, {run.prepared.layers, side, run.first_slot, run.count,
-                                                                   run.layout.plane(side).width,
-                                                                   static_cast<bool>(target.projection)}));
+                            find_sequence_basis(run.backend(), run.rows(side), run.layout.plane(side).width,
+                                                static_cast<bool>(target.projection)));
     FOLDKV_RETURN_IF_ERROR(copy_basis(run, target.basis, found.basis));
     if (target.projection) FOLDKV_RETURN_IF_ERROR(copy_basis(run, target.projection, found.projection));
   }

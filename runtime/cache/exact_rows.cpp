@@ -8,15 +8,13 @@ namespace foldkv {
 namespace {
 
 // Calls visit with the rows of each page that slots [first, first + count) lie in, and the number of rows before them.
-Status for_each_page(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first, int64_t count,
-                     absl::FunctionRef<Status(const MutableTensorView& rows, int64_t before)> visit) {
-  const backend::ExactLayout& layout = sequence.storage().exact_layout(layer);
-  const PageList& pages = sequence.storage().exact_pages(layer);
+Status for_each_page(const backend::ExactLayout& layout, std::byte* const* pages, backend::Side side, int64_t first,
+                     int64_t count, absl::FunctionRef<Status(const MutableTensorView& rows, int64_t before)> visit) {
   for (int64_t done = 0; done < count;) {
     const int64_t slot = first + done;
     const int64_t row = slot % layout.page_tokens;
     const int64_t run = std::min(count - done, layout.page_tokens - row);
-    FOLDKV_RETURN_IF_ERROR(visit({pages.page_of(slot) + layout.side_offset(side) + row * layout.row_bytes(),
+    FOLDKV_RETURN_IF_ERROR(visit({pages[slot / layout.page_tokens] + layout.side_offset(side) + row * layout.row_bytes(),
                                   layout.format, run, layout.width, layout.width},
                                  done));
     done += run;
@@ -24,20 +22,39 @@ Status for_each_page(const Sequence& sequence, int64_t layer, backend::Side side
   return absl::OkStatus();
 }
 
+Status read_pages(backend::Backend& backend, const backend::ExactLayout& layout, std::byte* const* pages,
+                  backend::Side side, int64_t first, const MutableTensorView& output) {
+  return for_each_page(layout, pages, side, first, output.row_count,
+                       [&](const MutableTensorView& rows, int64_t before) {
+                         const MutableTensorView target{output.row(before), output.format, rows.row_count,
+                                                        output.column_count, output.row_stride};
+                         return backend.convert(rows, target);
+                       });
+}
+
 }  // namespace
 
 Status read_exact_rows(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first,
                        const MutableTensorView& output) {
-  return for_each_page(sequence, layer, side, first, output.row_count,
-                       [&](const MutableTensorView& rows, int64_t before) {
-                         const MutableTensorView target{output.row(before), output.format, rows.row_count,
-                                                        output.column_count, output.row_stride};
-                         return sequence.runtime().backend().convert(rows, target);
-                       });
+  const SequenceStorage& storage = sequence.storage();
+  return read_pages(sequence.runtime().backend(), storage.exact_layout(layer), storage.exact_pages(layer).pages(), side,
+                    first, output);
+}
+
+Status read_stacked_rows(backend::Backend& backend, const backend::StackedRows& rows, int64_t first, int64_t count,
+                         float* output) {
+  for (const backend::ExactRegion& layer : rows.layers) {
+    const MutableTensorView view{reinterpret_cast<std::byte*>(output), NumberFormat::kF32, count, rows.layout.width,
+                                 rows.width()};
+    FOLDKV_RETURN_IF_ERROR(read_pages(backend, rows.layout, layer.pages, rows.side, rows.first_slot + first, view));
+    output += rows.layout.width;
+  }
+  return absl::OkStatus();
 }
 
 Status write_exact_rows(Sequence& sequence, int64_t layer, backend::Side side, int64_t first, const TensorView& input) {
-  return for_each_page(sequence, layer, side, first, input.row_count,
+  const SequenceStorage& storage = sequence.storage();
+  return for_each_page(storage.exact_layout(layer), storage.exact_pages(layer).pages(), side, first, input.row_count,
                        [&](const MutableTensorView& rows, int64_t before) {
                          return sequence.runtime().backend().convert(input.rows(before, rows.row_count), rows);
                        });

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/base/number_format.h"
+#include "runtime/cache/exact_rows.h"
 
 namespace foldkv {
 namespace {
@@ -22,27 +23,6 @@ struct Scratch {
 Scratch scratch_of(const EncodedRows& encoded) {
   auto* const numbers = reinterpret_cast<float*>(encoded.scratch);
   return {numbers, numbers + kStretchTokens * encoded.rows.width()};
-}
-
-// Tokens of the run from `first` on, as f32.
-Status read_rows(backend::Backend& backend, const EncodedRows& encoded, int64_t first, int64_t count, float* output) {
-  const backend::ExactLayout& layout = encoded.rows.layout;
-  const int64_t width = encoded.rows.width();
-  for (size_t layer = 0; layer < encoded.rows.layers.size(); ++layer) {
-    for (int64_t done = 0; done < count;) {
-      const int64_t slot = encoded.rows.first_slot + first + done;
-      const int64_t row = slot % layout.page_tokens;
-      const int64_t run = std::min(count - done, layout.page_tokens - row);
-      const std::byte* const page = encoded.rows.layers[layer].pages[slot / layout.page_tokens];
-      const TensorView source{page + layout.side_offset(encoded.rows.side) + row * layout.row_bytes(), layout.format,
-                              run, layout.width, layout.width};
-      float* const place = output + done * width + static_cast<int64_t>(layer) * layout.width;
-      FOLDKV_RETURN_IF_ERROR(backend.convert(
-          source, {reinterpret_cast<std::byte*>(place), NumberFormat::kF32, run, layout.width, width}));
-      done += run;
-    }
-  }
-  return absl::OkStatus();
 }
 
 Status rebuild_rows(backend::Backend& backend, const EncodedRows& encoded, int64_t first, int64_t count,
@@ -93,7 +73,7 @@ Status add_token(backend::Backend& backend, const EncodedRows& encoded, const fl
 Status add_stretch(backend::Backend& backend, const EncodedRows& encoded, int64_t first, int64_t count,
                    SideEnergy& sum) {
   const Scratch scratch = scratch_of(encoded);
-  FOLDKV_RETURN_IF_ERROR(read_rows(backend, encoded, first, count, scratch.rows));
+  FOLDKV_RETURN_IF_ERROR(read_stacked_rows(backend, encoded.rows, first, count, scratch.rows));
   FOLDKV_RETURN_IF_ERROR(rebuild_rows(backend, encoded, first, count, scratch.rebuilt));
   for (int64_t token = 0; token < count; ++token) {
     const int64_t offset = token * encoded.rows.width();

@@ -14,22 +14,15 @@ namespace {
 constexpr int64_t kBlockTokens = 256;
 
 // X^T X [width][width], the lower triangle.
-StatusOr<std::vector<double>> second_moment(const Sequence& sequence, const SequenceBasisQuestion& question) {
-  const int64_t key_width = sequence.model().layer(question.layers.front()).key_width();
-  const int64_t width = key_width * std::ssize(question.layers);
-  std::vector<float> rows(static_cast<size_t>(std::min(kBlockTokens, question.count) * width));
+StatusOr<std::vector<double>> second_moment(backend::Backend& backend, const backend::StackedRows& rows) {
+  const int64_t width = rows.width();
+  std::vector<float> block(static_cast<size_t>(std::min(kBlockTokens, rows.count) * width));
   std::vector<double> sum(static_cast<size_t>(width));
   std::vector<double> products(static_cast<size_t>(width * width));
-  for (int64_t done = 0; done < question.count; done += kBlockTokens) {
-    const int64_t count = std::min(kBlockTokens, question.count - done);
-    float* place = rows.data();
-    for (const int32_t layer : question.layers) {
-      const MutableTensorView view{reinterpret_cast<std::byte*>(place), NumberFormat::kF32, count, key_width, width};
-      FOLDKV_RETURN_IF_ERROR(read_exact_rows(sequence, layer, question.side, question.first_slot + done, view));
-      place += key_width;
-    }
-    FOLDKV_RETURN_IF_ERROR(
-        sequence.runtime().backend().moments({rows.data(), count, width, sum.data(), products.data()}));
+  for (int64_t done = 0; done < rows.count; done += kBlockTokens) {
+    const int64_t count = std::min(kBlockTokens, rows.count - done);
+    FOLDKV_RETURN_IF_ERROR(read_stacked_rows(backend, rows, done, count, block.data()));
+    FOLDKV_RETURN_IF_ERROR(backend.moments({block.data(), count, width, sum.data(), products.data()}));
   }
   return products;
 }
@@ -43,30 +36,30 @@ std::vector<float> rounded(const std::vector<double>& matrix) { return {matrix.b
 
 }  // namespace
 
-StatusOr<SequenceBasis> find_sequence_basis(const Sequence& sequence, const SequenceBasisQuestion& question) {
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<double> moment, second_moment(sequence, question));
-  const auto stacked = static_cast<int64_t>(std::sqrt(static_cast<double>(moment.size())));
-  FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions, principal_directions(moment, stacked, question.width));
+StatusOr<SequenceBasis> find_sequence_basis(backend::Backend& backend, const backend::StackedRows& rows, int64_t width,
+                                            bool balanced) {
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<double> moment, second_moment(backend, rows));
+  FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions, principal_directions(moment, rows.width(), width));
   SequenceBasis result;
-  if (!question.balanced) {
+  if (!balanced) {
     result.basis = rounded(directions.basis);
     return result;
   }
   // The singular values over the root of the count are the spreads of the coordinates of U S.
   constexpr double kSmallestSpread = 1e-4;
   std::vector<double> roots;
-  for (int64_t i = 0; i < question.width; ++i) {
+  for (int64_t i = 0; i < width; ++i) {
     const double spread =
-        std::sqrt(directions.variances[static_cast<size_t>(i)] / static_cast<double>(question.count));
+        std::sqrt(directions.variances[static_cast<size_t>(i)] / static_cast<double>(rows.count));
     roots.push_back(spread > kSmallestSpread ? std::sqrt(spread) : 1.0);
   }
-  const std::vector<Band> bands = {{static_cast<int32_t>(question.width), 4}};
+  const std::vector<Band> bands = {{static_cast<int32_t>(width), 4}};
   std::vector<double> projection = directions.basis;
   scale_columns(directions.basis, roots);
   for (double& root : roots) root = 1.0 / root;
   scale_columns(projection, roots);
-  rotate_scale_groups(directions.basis, bands, question.width);
-  rotate_scale_groups(projection, bands, question.width);
+  rotate_scale_groups(directions.basis, bands, width);
+  rotate_scale_groups(projection, bands, width);
   result.basis = rounded(directions.basis);
   result.projection = rounded(projection);
   return result;

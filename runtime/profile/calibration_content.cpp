@@ -7,6 +7,7 @@
 
 #include "runtime/base/check_range.h"
 #include "runtime/model/limits.h"
+#include "runtime/profile/content_error.h"
 
 namespace foldkv {
 namespace {
@@ -20,11 +21,6 @@ bool all_finite(const std::vector<Number>& numbers) {
 
 bool all_zero(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) { return number == 0.0; });
-}
-
-template <typename Got, typename Expected>
-Status content_error(absl::string_view field, const Got& got, const Expected& expected) {
-  return argument_error(field, absl::StrCat(field, ": got ", got, ", expected ", expected));
 }
 
 Status check_sums(const std::string& field, const MomentSums& sums) {

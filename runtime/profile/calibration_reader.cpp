@@ -28,11 +28,7 @@ StatusOr<const calibration_file::Calibration*> verify(const uint8_t* buffer, siz
     return corrupt_error("the calibration's tables or offsets are not valid");
   }
   const calibration_file::Calibration* root = calibration_file::GetCalibration(buffer);
-  if (root->version() < 1) return corrupt_error(absl::StrCat("got calibration version ", root->version()));
-  if (root->version() > calibration_file::kVersion) {
-    return version_error(absl::StrCat("got calibration version ", root->version(), ", this library reads version ",
-                                      calibration_file::kVersion, " at most"));
-  }
+  FOLDKV_RETURN_IF_ERROR(sealed_file::check_version("calibration", root->version(), calibration_file::kVersion));
   return root;
 }
 

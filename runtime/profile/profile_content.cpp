@@ -12,17 +12,13 @@
 #include "runtime/base/fingerprint.h"
 #include "runtime/model/limits.h"
 #include "runtime/profile/bands.h"
+#include "runtime/profile/content_error.h"
 #include "runtime/profile/limits.h"
 
 namespace foldkv {
 namespace {
 
 constexpr char kFingerprintRules[] = "foldkv profile 1";
-
-template <typename Got, typename Expected>
-Status content_error(absl::string_view field, const Got& got, const Expected& expected) {
-  return argument_error(field, absl::StrCat(field, ": got ", got, ", expected ", expected));
-}
 
 // Exactly `expected` numbers, all finite.
 template <typename Number>

@@ -25,11 +25,7 @@ StatusOr<const file::Profile*> verify(const uint8_t* buffer, size_t size) {
   flatbuffers::Verifier verifier(buffer, size, options);
   if (!file::VerifyProfileBuffer(verifier)) return corrupt_error("the profile's tables or offsets are not valid");
   const file::Profile* root = file::GetProfile(buffer);
-  if (root->version() < 1) return corrupt_error(absl::StrCat("got profile version ", root->version()));
-  if (root->version() > profile_file::kVersion) {
-    return version_error(absl::StrCat("got profile version ", root->version(), ", this library reads version ",
-                                      profile_file::kVersion, " at most"));
-  }
+  FOLDKV_RETURN_IF_ERROR(sealed_file::check_version("profile", root->version(), profile_file::kVersion));
   return root;
 }
 

@@ -39,6 +39,13 @@ StatusOr<size_t> check_envelope(const uint8_t* bytes, size_t size, const Kind& k
   return buffer_size;
 }
 
+Status check_version(const char* name, int32_t got, int32_t newest) {
+  if (got < 1) return corrupt_error(absl::StrCat("got ", name, " version ", got));
+  if (got <= newest) return absl::OkStatus();
+  return version_error(
+      absl::StrCat("got ", name, " version ", got, ", this library reads version ", newest, " at most"));
+}
+
 const uint8_t* aligned(const uint8_t* bytes, size_t size, std::vector<uint64_t>& copy) {
   if (reinterpret_cast<uintptr_t>(bytes) % kAlignment == 0) return bytes;
   copy.resize(size / sizeof(uint64_t));

@@ -29,6 +29,9 @@ struct Kind {
 // this kind.
 [[nodiscard]] StatusOr<size_t> check_envelope(const uint8_t* bytes, size_t size, const Kind& kind);
 
+// Corrupt error below version 1, version error beyond the newest that this library reads.
+[[nodiscard]] Status check_version(const char* name, int32_t got, int32_t newest);
+
 // Where the FlatBuffer lies at an address it can be read at: in place, or in `copy`, which is filled then.
 [[nodiscard]] const uint8_t* aligned(const uint8_t* bytes, size_t size, std::vector<uint64_t>& copy);
 
