@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "backends/cpu/attend_unit.h"
-#include "backends/cpu/rotation_table.h"
 
 namespace foldkv::backend::cpu {
 namespace {
@@ -23,14 +22,14 @@ PartSums part_of_plan(const AttendGeometry& geometry, const SequencePlan& plan, 
 
 void attend_partition(const AttendContext& context, const SequencePlan& plan, const AttendSequence& sequence,
                       int64_t unit_index, UnitScratch& scratch) {
-  const int64_t head_units = context.geometry.kv_heads / plan.heads_of_unit;
+  const int64_t head_units = plan.heads / plan.heads_of_unit;
   const int64_t part = unit_index / head_units;
-  const UnitQueries unit = gather_queries(context, scratch,
+  const UnitQueries unit = gather_queries(context, scratch.query,
                                           {.sequence = &sequence,
                                            .rows = sequence.row_count,
-                                           .first_head = unit_index % head_units * plan.heads_of_unit,
+                                           .first_head = plan.first_head + unit_index % head_units * plan.heads_of_unit,
                                            .heads = plan.heads_of_unit});
-  const int64_t first_query = unit.first_head * unit.queries_of_head(context.geometry);
+  const int64_t first_query = (unit.first_head - plan.first_head) * unit.queries_of_head(context.geometry);
   const PartSums sums = part_of_plan(context.geometry, plan, part, first_query);
   if (part < plan.latent_parts) {
     attend_latent_part(context, unit, scratch, part, sums);
@@ -41,12 +40,12 @@ void attend_partition(const AttendContext& context, const SequencePlan& plan, co
 
 void attend_rows(const AttendContext& context, const SequencePlan& plan, const AttendSequence& sequence,
                  int64_t unit_index, UnitScratch& scratch) {
-  const int64_t first_row = unit_index / context.geometry.kv_heads * plan.block_rows;
-  const UnitQueries unit = gather_queries(context, scratch,
+  const int64_t first_row = unit_index / plan.heads * plan.block_rows;
+  const UnitQueries unit = gather_queries(context, scratch.query,
                                           {.sequence = &sequence,
                                            .first_row = first_row,
                                            .rows = std::min(plan.block_rows, sequence.row_count - first_row),
-                                           .first_head = unit_index % context.geometry.kv_heads,
+                                           .first_head = plan.first_head + unit_index % plan.heads,
                                            .heads = 1});
   const PartSums part = {.sums = scratch.part_sums, .weights = scratch.sums, .maxima = scratch.maxima};
   clear_totals(context, unit, scratch);
@@ -63,7 +62,8 @@ void attend_rows(const AttendContext& context, const SequencePlan& plan, const A
 
 void merge_partitions(const AttendContext& context, const SequencePlan& plan, const AttendSequence& sequence,
                       int64_t head, UnitScratch& scratch) {
-  const UnitQueries unit = {.sequence = &sequence, .rows = sequence.row_count, .first_head = head, .heads = 1};
+  const UnitQueries unit = {
+      .sequence = &sequence, .rows = sequence.row_count, .first_head = plan.first_head + head, .heads = 1};
   const int64_t first_query = head * unit.queries_of_head(context.geometry);
   clear_totals(context, unit, scratch);
   for (int64_t part = 0; part < plan.parts(); ++part) {
@@ -90,11 +90,7 @@ size_t sequence_of(const AttendPlan& plan, int64_t index) {
 int64_t attend_workspace(const Engine& engine, const AttendShape& shape) { return attend_plan_bytes(engine, shape); }
 
 void attend(const Engine& engine, const AttendRequest& request) {
-  const AttendContext context = {.engine = engine,
-                                 .request = request,
-                                 .geometry = AttendGeometry::of(request),
-                                 .rotation = rotation_table(request.rules.rotation),
-                                 .plan = make_attend_plan(engine, request)};
+  const AttendContext context = {AttendInputs::of(engine, request), request, make_attend_plan(engine, request)};
   const AttendPlan& plan = context.plan;
   // Later rows see more keys: beginning with them leaves short units for the end.
   engine.threads.run(plan.unit_count, [&](int64_t unit, int worker) {

@@ -7,8 +7,6 @@
 namespace foldkv::backend::cpu {
 namespace {
 
-// Keeps the weighted sums of a unit in the second cache.
-constexpr int64_t kUnitQueries = 128;
 // Blocks of fewer rows would rebuild the same keys too often.
 constexpr int64_t kFewestBlockRows = 16;
 constexpr int64_t kUnitsOfWorker = 3;
@@ -66,68 +64,36 @@ class PartialSums {
 Totals totals_of(const AttendRequest& request) {
   Totals totals;
   totals.sequences = std::ssize(request.sequences);
+  int64_t head_rows = 0;
   for (const AttendSequence& sequence : request.sequences) {
-    totals.rows += sequence.row_count;
+    head_rows += sequence.row_count * sequence.kv_heads(request.rules);
     totals.tokens += sequence.exact.token_count + sequence.latent.token_count;
   }
+  // Views of some heads share their rows.
+  totals.rows = divide_up(head_rows, request.rules.kv_heads);
   return totals;
 }
 
-void plan_by_partition(const AttendGeometry& geometry, int64_t workers, SequencePlan& plan) {
+void plan_by_partition(int64_t workers, SequencePlan& plan) {
   plan.by_partition = true;
-  plan.heads_of_unit = plan.parts() >= kUnitsOfWorker * workers ? geometry.kv_heads : 1;
-  plan.unit_count = plan.parts() * (geometry.kv_heads / plan.heads_of_unit);
+  plan.heads_of_unit = plan.parts() >= kUnitsOfWorker * workers ? plan.heads : 1;
+  plan.unit_count = plan.parts() * (plan.heads / plan.heads_of_unit);
 }
 
 void plan_by_rows(const AttendGeometry& geometry, int64_t workers, int64_t rows, SequencePlan& plan) {
   const int64_t most = std::max<int64_t>(1, kUnitQueries / geometry.group);
-  const int64_t for_balance = divide_up(rows * geometry.kv_heads, kUnitsOfWorker * workers);
+  const int64_t for_balance = divide_up(rows * plan.heads, kUnitsOfWorker * workers);
   plan.block_rows = std::min(most, std::max(for_balance, kFewestBlockRows));
   plan.heads_of_unit = 1;
-  plan.unit_count = divide_up(rows, plan.block_rows) * geometry.kv_heads;
+  plan.unit_count = divide_up(rows, plan.block_rows) * plan.heads;
 }
 
 }  // namespace
 
-AttendGeometry AttendGeometry::of(const AttendShape& shape) {
-  AttendGeometry geometry;
-  geometry.query_heads = shape.query_heads;
-  geometry.kv_heads = shape.kv_heads;
-  geometry.group = shape.kv_heads > 0 ? shape.query_heads / shape.kv_heads : 0;
-  geometry.head_size = shape.head_size;
-  geometry.head_width = round_up(shape.head_size, kWidthPadding);
-  geometry.key_latents = shape.key_latent_width;
-  geometry.value_latents = shape.value_latent_width;
-  geometry.value_width = round_up(shape.value_latent_width, kWidthPadding);
-  geometry.correction_rank = shape.correction_rank;
-  geometry.rotated_pairs = shape.head_size / 2;
-  return geometry;
-}
-
-AttendGeometry AttendGeometry::of(const AttendRequest& request) {
-  AttendShape shape;
-  shape.query_heads = request.rules.query_heads;
-  shape.kv_heads = request.rules.kv_heads;
-  shape.head_size = request.rules.head_size;
-  if (request.latent.layout != nullptr) {
-    shape.key_latent_width = request.latent.layout->keys.stored_width;
-    shape.value_latent_width = request.latent.layout->values.stored_width;
-    shape.correction_rank = request.latent.layout->correction_rank;
-  }
-  AttendGeometry geometry = of(shape);
-  geometry.rotated_pairs = request.rules.rotation.frequency_count;
-  return geometry;
-}
-
-int64_t largest_unit(const AttendGeometry& geometry, int64_t rows) {
-  return std::min(std::max(geometry.query_heads, kUnitQueries), rows * geometry.query_heads);
-}
-
 UnitScratch UnitScratch::take(Workspace& workspace, const AttendGeometry& geometry, int64_t queries) {
   UnitScratch scratch;
-  scratch.queries = workspace.take<float>(queries * geometry.head_size);
-  scratch.query_positions = workspace.take<int32_t>(queries);
-  scratch.scores = workspace.take<float>(queries * kTile);
+  scratch.query = QueryScratch::take(workspace, geometry, queries);
+  scratch.key = KeyScratch::take(workspace, geometry);
   scratch.part_sums = workspace.take<float>(queries * std::max(geometry.value_width, geometry.head_width));
   scratch.exact_total = workspace.take<float>(queries * geometry.head_width);
   scratch.latent_total = workspace.take<float>(queries * geometry.value_width);
@@ -136,18 +102,10 @@ UnitScratch UnitScratch::take(Workspace& workspace, const AttendGeometry& geomet
                           &scratch.total_sums, &scratch.latent_mass}) {
     *numbers = workspace.take<float>(queries);
   }
-  scratch.key_latents = workspace.take<float>(geometry.key_latents * kTile);
   scratch.value_latents = workspace.take<float>(kTile * geometry.value_width);
-  scratch.coefficients = workspace.take<float>(geometry.correction_rank * kTile);
-  scratch.correction = workspace.take<float>(geometry.head_size * geometry.correction_rank);
   scratch.mean = workspace.take<float>(geometry.head_size);
   scratch.keys = workspace.take<float>(geometry.head_size * kTile);
   scratch.values = workspace.take<float>(kTile * geometry.head_width);
-  scratch.cosines = workspace.take<float>(geometry.rotated_pairs * kTile);
-  scratch.sines = workspace.take<float>(geometry.rotated_pairs * kTile);
-  scratch.rotation = workspace.take<float>(
-      std::max(2 * kTile * round_up(geometry.rotated_pairs, kWidthPadding), 2 * kLargestHead));
-  scratch.latent = LatentScratch::take(workspace, std::max(geometry.key_latents, geometry.value_latents));
   return scratch;
 }
 
@@ -164,7 +122,7 @@ int64_t attend_plan_bytes(const Engine& engine, const AttendShape& shape) {
 }
 
 AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) {
-  const AttendGeometry geometry = AttendGeometry::of(request);
+  const AttendGeometry geometry = AttendGeometry::of(request.rules, request.latent);
   const Totals totals = totals_of(request);
   Workspace workspace(request.workspace);
   AttendPlan plan;
@@ -181,13 +139,13 @@ AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) 
       const AttendSequence& sequence = request.sequences[index];
       if ((sequence.row_count <= 1) != single) continue;
       SequencePlan& sequence_plan = plan.sequences[index];
-      sequence_plan = {};
+      sequence_plan = {.first_head = sequence.first_head, .heads = sequence.kv_heads(request.rules)};
       sequence_plan.latent_parts = partition_count(sequence.latent.token_count);
       sequence_plan.exact_parts = partition_count(sequence.exact.token_count);
-      sequence_plan.queries = sequence.row_count * geometry.query_heads;
+      sequence_plan.queries = sequence.row_count * sequence_plan.heads * geometry.group;
       if (sequence.row_count == 0) continue;
       if (sequence.row_count <= few_rows(geometry) && partial_sums.give(sequence_plan)) {
-        plan_by_partition(geometry, engine.workers(), sequence_plan);
+        plan_by_partition(engine.workers(), sequence_plan);
       } else {
         plan_by_rows(geometry, engine.workers(), sequence.row_count, sequence_plan);
       }
@@ -197,7 +155,7 @@ AttendPlan make_attend_plan(const Engine& engine, const AttendRequest& request) 
     sequence.first_unit = plan.unit_count;
     plan.unit_count += sequence.unit_count;
     sequence.first_merge = plan.merge_count;
-    if (sequence.by_partition) plan.merge_count += geometry.kv_heads;
+    if (sequence.by_partition) plan.merge_count += sequence.heads;
   }
   return plan;
 }

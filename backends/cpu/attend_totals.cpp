@@ -41,7 +41,7 @@ void finish_query(const AttendContext& context, const UnitScratch& scratch, int6
 // Sums of latents to sums of values: scratch.latent_total times the head's rows of the value basis.
 void rebuild_values(const AttendContext& context, const UnitQueries& unit, UnitScratch& scratch) {
   const AttendGeometry& geometry = context.geometry;
-  const LatentLayer& layer = context.request.latent;
+  const LatentLayer& layer = context.latent;
   const int64_t stride = layer.layout->values.width;
   if (layer.value_basis == nullptr) {
     const int64_t first =
@@ -120,7 +120,7 @@ void finish_unit(const AttendContext& context, const UnitQueries& unit, UnitScra
   const bool has_mean = has_latents && region.value_mean != nullptr;
   if (has_latents) rebuild_values(context, unit, scratch);
   if (has_mean) {
-    const int64_t first = context.request.latent.first_row + unit.first_head * geometry.head_size;
+    const int64_t first = context.latent.first_row + unit.first_head * geometry.head_size;
     context.engine.kernels.to_f32(NumberFormat::kF16, region.value_mean + first, geometry.head_size, scratch.mean);
   }
   int64_t query = 0;

@@ -10,6 +10,7 @@
 #include "backends/cpu/products.h"
 #include "backends/cpu/rotation_table.h"
 #include "backends/cpu/rows.h"
+#include "backends/cpu/score.h"
 
 namespace foldkv::backend::cpu {
 namespace {
@@ -80,6 +81,10 @@ class CpuBackend final : public Backend {
     cpu::attend(engine_, request);
     return absl::OkStatus();
   }
+  [[nodiscard]] int64_t score_workspace(const AttendShape& shape) const override {
+    return cpu::score_workspace(engine_, shape);
+  }
+  [[nodiscard]] Status score(const ScoreRequest& request) override { return cpu::score(engine_, request); }
 
   [[nodiscard]] int64_t latent_workspace(const LatentShape& shape) const override {
     return cpu::latent_workspace(engine_, shape);
@@ -97,6 +102,7 @@ class CpuBackend final : public Backend {
   [[nodiscard]] Status coefficients(const CoefficientsRequest& request) override {
     return cpu::coefficients(engine_, request);
   }
+  [[nodiscard]] Status move_latents(const MoveLatentsRequest& request) override { return cpu::move_latents(request); }
   [[nodiscard]] Status moments(const MomentsRequest& request) override {
     cpu::moments(engine_, request);
     return absl::OkStatus();

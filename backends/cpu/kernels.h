@@ -105,20 +105,52 @@ struct TrellisRun {
   uint8_t* windows = nullptr;      // [steps][16], written: those of the nearest string
 };
 
+// How products of queries and the keys of a tile become logits, and which of them are visible.
+struct LogitTile {
+  const int32_t* key_positions = nullptr;  // [64]
+  int64_t live = 0;                        // keys beyond are absent
+  bool all_visible = false;                // every live key is visible to every row
+  float scale = 0.0f;
+  float soft_cap = 0.0f;                   // 0: off
+  int64_t window = 0;                      // 0: off
+};
+
 // One tile of the running softmax. Scores become weights exp(score - maximum), 0 where a key is not visible.
 struct SoftmaxTile {
   int64_t rows = 0;
   float* scores = nullptr;               // [rows][64]
   const int32_t* query_positions = nullptr;  // [rows]
-  const int32_t* key_positions = nullptr;    // [64]
-  int64_t live = 0;                      // keys beyond are absent
-  bool all_visible = false;              // every live key is visible to every row
-  float scale = 0.0f;
-  float soft_cap = 0.0f;                 // 0: off
-  int64_t window = 0;                    // 0: off
+  LogitTile logits;
   float* maxima = nullptr;               // [rows], minus infinity before the first visible key
   float* sums = nullptr;                 // [rows]
   float* factors = nullptr;              // [rows], written: what earlier sums of the row are multiplied by
+};
+
+// What the keys of a tile got from rows of queries: see ScoreRequest. Queries are [heads][rows][group], heads being KV
+// heads. Results are [lists][list_stride], of which the numbers of live keys are read and written; null: not wanted.
+struct ScoreTile {
+  enum class Lists : int32_t {
+    kEach,     // heads * group
+    kMean,     // heads, over the group
+    kMaximum,  // heads, over the group
+    kSum,      // 1, over all queries of a row
+  };
+  Lists lists = Lists::kEach;
+  int64_t heads = 0;
+  int64_t rows = 0;
+  int64_t group = 0;
+  const float* scores = nullptr;             // [queries][64]
+  const int32_t* query_positions = nullptr;  // [queries]
+  const float* log_sum_exp = nullptr;        // [queries]
+  LogitTile logits;
+  const float* row_weights = nullptr;  // [rows]; null: ones
+  const float* thresholds = nullptr;   // [rows]
+  float* sums = nullptr;
+  float* squares = nullptr;
+  float* maxima = nullptr;
+  float* below = nullptr;
+  float* entropies = nullptr;
+  int64_t list_stride = 0;
 };
 
 // total = total * total_factor + part * part_factor
@@ -207,6 +239,7 @@ struct Kernels {
   void (*decode_trellis_tile)(const TrellisTile& tile, uint32_t* scratch, float* latents);  // 64 words more of scratch
   void (*decode_trellis_rows)(const TrellisTile& tile, int64_t live, float* latents, int64_t stride);
   void (*softmax_tile)(const SoftmaxTile& tile);
+  void (*score_tile)(const ScoreTile& tile);
   void (*merge_row)(const MergeRow& row);
   void (*finish_row)(const FinishRow& row);
 

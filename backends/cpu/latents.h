@@ -15,6 +15,7 @@ namespace foldkv::backend::cpu {
 void rebuild(const Engine& engine, const RebuildRequest& request);
 void sketch(const Engine& engine, const SketchRequest& request);
 [[nodiscard]] Status coefficients(const Engine& engine, const CoefficientsRequest& request);
+[[nodiscard]] Status move_latents(const MoveLatentsRequest& request);
 void moments(const Engine& engine, const MomentsRequest& request);
 
 // The bytes of each operation alone.

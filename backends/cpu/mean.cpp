@@ -18,7 +18,8 @@ bool mean_of_columns(const Engine& engine, const MeanRequest& request, int64_t l
   const std::byte* const* pages = rows.layers[static_cast<size_t>(layer)].pages;
   const int64_t offset = rows.layout.side_offset(rows.side) + first * bytes_of(rows.layout.format);
   double sums[kColumns] = {};
-  for (int64_t slot = rows.first_slot; slot < rows.first_slot + rows.count; ++slot) {
+  for (int64_t token = 0; token < rows.count; ++token) {
+    const int64_t slot = rows.slot(token);
     float numbers[kColumns];
     const std::byte* row = pages[slot / rows.layout.page_tokens] + offset +
                            slot % rows.layout.page_tokens * rows.layout.row_bytes();

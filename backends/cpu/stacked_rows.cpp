@@ -4,7 +4,7 @@ namespace foldkv::backend::cpu {
 
 void gather_stacked_row(const Kernels& kernels, const StackedRows& rows, int64_t token, const float* mean,
                         float* output) {
-  const int64_t slot = rows.first_slot + token;
+  const int64_t slot = rows.slot(token);
   const int64_t offset = rows.layout.side_offset(rows.side) + slot % rows.layout.page_tokens * rows.layout.row_bytes();
   float* part = output;
   for (const ExactRegion& layer : rows.layers) {

@@ -62,6 +62,9 @@ class Backend {
 
   [[nodiscard]] virtual int64_t attend_workspace(const AttendShape& shape) const = 0;
   [[nodiscard]] virtual Status attend(const AttendRequest& request) = 0;
+  // The shape of one view and its rows. Errors name "sequence" (latents of some heads) and "thresholds" (none for below).
+  [[nodiscard]] virtual int64_t score_workspace(const AttendShape& shape) const = 0;
+  [[nodiscard]] virtual Status score(const ScoreRequest& request) = 0;
 
   // Enough for any latent operation of that shape, which depends on tokens only up to a bound.
   [[nodiscard]] virtual int64_t latent_workspace(const LatentShape& shape) const = 0;
@@ -70,6 +73,7 @@ class Backend {
   [[nodiscard]] virtual Status rebuild(const RebuildRequest& request) = 0;
   [[nodiscard]] virtual Status sketch(const SketchRequest& request) = 0;
   [[nodiscard]] virtual Status coefficients(const CoefficientsRequest& request) = 0;
+  [[nodiscard]] virtual Status move_latents(const MoveLatentsRequest& request) = 0;
   [[nodiscard]] virtual Status moments(const MomentsRequest& request) = 0;
 };
 

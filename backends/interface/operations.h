@@ -71,13 +71,17 @@ struct AppendRequest {
   int64_t first_slot = 0;
 };
 
-// Moves rows [from, from + count) of a region down to [to, to + count), to <= from: the ranges may overlap.
+// Moves rows of a region down to [to, to + count), in place: rows [from, from + count) with to <= from, or chosen ones.
+// Rows that are read may lie among those that are written.
 struct MoveRequest {
   ExactLayout layout;
   ExactRegion region;
   int64_t from = 0;
   int64_t to = 0;
   int64_t count = 0;
+  const int32_t* slots = nullptr;  // host [count], rising, slots[i] >= to + i; null: from, from + 1 ...
+
+  [[nodiscard]] int64_t slot(int64_t index) const { return slots == nullptr ? from + index : slots[index]; }
 };
 
 // ------------------------------------------------------------------------------------------- attention
@@ -100,6 +104,8 @@ struct LatentLayer {
   int64_t first_row = 0;                 // of this layer in stacked vectors (means, correction basis)
 };
 
+// A view: rows of queries and the tokens that they look at. Heads that keep different tokens come as views of their own,
+// several entries with the same rows; all entries of a request have the same number of heads.
 struct AttendSequence {
   ExactRegion exact;  // the new tokens included
   PositionRegion exact_positions;
@@ -108,15 +114,22 @@ struct AttendSequence {
   int64_t first_row = 0;  // of this sequence in queries, context
   int64_t row_count = 0;
   const int32_t* query_positions = nullptr;  // [row_count], host
+  int64_t first_head = 0;  // KV heads that these tokens belong to
+  int64_t head_count = 0;  // 0: all. A view of some heads only has no latents: latent.token_count is 0
+
+  [[nodiscard]] int64_t kv_heads(const AttentionRules& rules) const {
+    return head_count == 0 ? rules.kv_heads : head_count;
+  }
 };
 
 // One softmax over the exact region and the rebuilt latents of each sequence; a key is visible to a query when its
 // position is not beyond the query's (and inside the window). Values of latents are summed in latent space.
 // No visible key: zeros, log-sum-exp minus infinity. The result of a row depends on nothing but its query and its
-// sequence's regions: not on other rows, not on the number of threads.
+// sequence's regions: not on other rows, not on the number of threads. A view of some heads writes the results of their
+// queries only, those that a view of all heads with the same tokens gives, to the bit.
 struct AttendRequest {
-  AttentionRules rules;
-  ExactLayout exact_layout;
+  AttentionRules rules;     // of the layer, all heads
+  ExactLayout exact_layout; // width: heads of a view * head size
   LatentLayer latent;
   std::span<const AttendSequence> sequences;
   const float* queries = nullptr;     // [rows, query_heads, head_size], rotated
@@ -133,22 +146,62 @@ struct AttendShape {
   int64_t key_latent_width = 0;    // stored coordinates
   int64_t value_latent_width = 0;  // likewise
   int64_t correction_rank = 0;
-  int64_t rows = 0;         // of all sequences
-  int64_t sequences = 0;
-  int64_t total_tokens = 0; // cached tokens of all sequences, the new ones included
+  int64_t rows = 0;         // of queries; those that views of some heads share count once
+  int64_t sequences = 0;    // entries
+  int64_t total_tokens = 0; // cached tokens of all entries, the new ones included
+};
+
+// ------------------------------------------------------------------------------------------- scores
+
+// One list of numbers for each query head; for each KV head, the mean or maximum over its query heads; or one list, the
+// sum over all query heads of the view. Heads are taken together row by row, before rows are summed.
+enum class ScoreHeads : int32_t { kQueryHeads = 0, kGroupMean = 1, kGroupMaximum = 2, kAllHeads = 3 };
+
+// What each cached token of a view got from some rows of queries. A is the weight that attend gives the token,
+// exp(logit - log_sum_exp): 0 where the token is not visible and for rows whose log-sum-exp is minus infinity, which see
+// nothing.
+//
+// Results are [lists][list_stride], of which as many numbers as the view has tokens: latents, then exact tokens. They are
+// added to (maxima: raised), row after row in rising order, so that a prompt cut into pieces gives the same bits. Null:
+// not wanted.
+struct ScoreRequest {
+  AttentionRules rules;
+  ExactLayout exact_layout;  // as in AttendRequest
+  LatentLayer latent;
+  AttendSequence sequence;   // the view and its rows
+  const float* queries = nullptr;      // [rows, query_heads, head_size], rotated; row r is sequence.first_row + r
+  const float* log_sum_exp = nullptr;  // [rows, query_heads], as attend wrote it for the same tokens
+  const float* row_weights = nullptr;  // host [row_count], factors of sums only; null: ones
+  const float* thresholds = nullptr;   // host [row_count]; needed for below
+  ScoreHeads heads = ScoreHeads::kQueryHeads;
+  float* sums = nullptr;       // of A
+  float* squares = nullptr;    // of A^2
+  float* maxima = nullptr;     // of A; not below 0 before
+  float* below = nullptr;      // the number of rows that see the token with A < threshold
+  float* entropies = nullptr;  // of -A log(A + 1e-10)
+  int64_t list_stride = 0;     // numbers
+  std::byte* workspace = nullptr;  // of score_workspace() bytes
+
+  [[nodiscard]] int64_t lists() const {
+    const int64_t kv_heads = sequence.kv_heads(rules);
+    if (heads == ScoreHeads::kAllHeads) return 1;
+    return heads == ScoreHeads::kQueryHeads ? kv_heads * (rules.query_heads / rules.kv_heads) : kv_heads;
+  }
 };
 
 // ------------------------------------------------------------------------------------------- latents
 
-// The stacked rows of tokens [first_slot, first_slot + count) of a layer group's exact regions.
+// The stacked rows of tokens [first_slot, first_slot + count), or of chosen ones, of a layer group's exact regions.
 struct StackedRows {
   std::span<const ExactRegion> layers;  // in the order of the group; host array
   ExactLayout layout;
   Side side = Side::kKeys;
   int64_t first_slot = 0;
   int64_t count = 0;
+  const int32_t* slots = nullptr;  // host [count], rising; null: first_slot, first_slot + 1 ...
 
   [[nodiscard]] int64_t width() const { return static_cast<int64_t>(layers.size()) * layout.width; }
+  [[nodiscard]] int64_t slot(int64_t index) const { return slots == nullptr ? first_slot + index : slots[index]; }
 };
 
 // Mean over tokens of stacked rows, summed in double precision, rounded to f16. Error (numeric) beyond f16.
@@ -209,6 +262,19 @@ struct CoefficientsRequest {
   int64_t first_latent_slot = 0;
   const float* basis = nullptr;
   std::byte* workspace = nullptr;
+};
+
+// Moves tokens of latent pages down like MoveRequest: codes, scales and coefficients, in whatever code they are. Unsupported
+// error for layouts with run_tokens() above 1, whose scales and merged heads belong to several tokens.
+struct MoveLatentsRequest {
+  const LatentLayout* layout = nullptr;
+  std::byte* const* pages = nullptr;
+  const int32_t* slots = nullptr;  // host [count], rising, slots[i] >= to + i; null: from, from + 1 ...
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t count = 0;
+
+  [[nodiscard]] int64_t slot(int64_t index) const { return slots == nullptr ? from + index : slots[index]; }
 };
 
 // The numbers that the workspace of the latent operations depends on.

@@ -2,34 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "backends/reference/numbers.h"
 
 namespace foldkv::backend::reference {
 namespace {
 
-constexpr double kInvisible = -std::numeric_limits<double>::infinity();
-
 bool visible(const AttentionRules& rules, int64_t query_position, int64_t key_position) {
   if (key_position > query_position) return false;
   return rules.window == 0 || key_position > query_position - rules.window;
 }
 
-double logit(const AttentionRules& rules, const double* query, const double* key) {
-  const double scaled = rules.scale * dot(query, key, rules.head_size);
-  return rules.soft_cap == 0.0 ? scaled : rules.soft_cap * std::tanh(scaled / rules.soft_cap);
-}
-
 // Logits of one head, then their softmax, into weights [count]. Returns the log-sum-exp.
 double softmax_weights(const AttentionRules& rules, const VisibleTokens& tokens, const double* query, int64_t position,
                        int64_t kv_head, double* weights) {
-  const int64_t width = rules.kv_heads * rules.head_size;
   double largest = kInvisible;
   for (int64_t t = 0; t < tokens.count(); ++t) {
-    weights[t] = visible(rules, position, tokens.positions[t])
-                     ? logit(rules, query, tokens.keys + t * width + kv_head * rules.head_size)
-                     : kInvisible;
+    weights[t] = logit_of(rules, tokens, query, position, kv_head, t);
     largest = std::max(largest, weights[t]);
   }
   if (largest == kInvisible) {
@@ -80,6 +69,14 @@ void weighted_values(const AttentionRules& rules, const VisibleTokens& tokens, i
 }
 
 }  // namespace
+
+double logit_of(const AttentionRules& rules, const VisibleTokens& tokens, const double* query, int64_t position,
+                int64_t kv_head, int64_t token) {
+  if (!visible(rules, position, tokens.positions[token])) return kInvisible;
+  const double* const key = tokens.keys + (token * rules.kv_heads + kv_head) * rules.head_size;
+  const double scaled = rules.scale * dot(query, key, rules.head_size);
+  return rules.soft_cap == 0.0 ? scaled : rules.soft_cap * std::tanh(scaled / rules.soft_cap);
+}
 
 void attend_row(const AttentionRules& rules, const VisibleTokens& tokens, const double* query, int32_t position,
                 const AttentionScratch& scratch, double* context, double* log_sum_exp) {

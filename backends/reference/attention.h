@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "backends/interface/operations.h"
 
@@ -24,6 +25,11 @@ struct VisibleTokens {
 
   [[nodiscard]] int64_t count() const { return latent_count + exact_count; }
 };
+
+inline constexpr double kInvisible = -std::numeric_limits<double>::infinity();
+// Of one token for a query [head_size] that looks at keys of `kv_head`; kInvisible when it does not see the token.
+[[nodiscard]] double logit_of(const AttentionRules& rules, const VisibleTokens& tokens, const double* query,
+                              int64_t position, int64_t kv_head, int64_t token);
 
 struct AttentionScratch {
   double* weights = nullptr;     // [tokens]

@@ -17,7 +17,7 @@ namespace foldkv::backend::reference {
   return reinterpret_cast<const int32_t*>(region.pages[slot / region.page_tokens])[slot % region.page_tokens];
 }
 
-// row [rows.width()] = the layers of token rows.first_slot + index, one after the other
+// row [rows.width()] = the layers of token rows.slot(index), one after the other
 void read_stacked_row(const StackedRows& rows, int64_t index, double* row);
 
 }  // namespace foldkv::backend::reference

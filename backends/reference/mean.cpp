@@ -12,7 +12,7 @@ Status mean(const MeanRequest& request) {
     const ExactRegion& layer = rows.layers[static_cast<size_t>(column / rows.layout.width)];
     double sum = 0.0;
     for (int64_t t = 0; t < rows.count; ++t) {
-      const std::byte* const row = exact_row(rows.layout, layer.pages, rows.first_slot + t, rows.side);
+      const std::byte* const row = exact_row(rows.layout, layer.pages, rows.slot(t), rows.side);
       sum += static_cast<double>(number_at(rows.layout.format, row, column % rows.layout.width));
     }
     const double value = sum / static_cast<double>(rows.count);

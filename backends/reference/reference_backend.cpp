@@ -13,10 +13,12 @@
 #include "backends/reference/mean.h"
 #include "backends/reference/memory.h"
 #include "backends/reference/moments.h"
+#include "backends/reference/move_latents.h"
 #include "backends/reference/move_rows.h"
 #include "backends/reference/prepare_heads.h"
 #include "backends/reference/product.h"
 #include "backends/reference/rebuild.h"
+#include "backends/reference/score.h"
 #include "backends/reference/sketch.h"
 
 namespace foldkv::backend {
@@ -69,6 +71,8 @@ class ReferenceBackend final : public Backend {
 
   int64_t attend_workspace(const AttendShape& shape) const override { return reference::attend_workspace(shape); }
   Status attend(const AttendRequest& request) override { return reference::attend(request); }
+  int64_t score_workspace(const AttendShape& shape) const override { return reference::score_workspace(shape); }
+  Status score(const ScoreRequest& request) override { return reference::score(request); }
 
   int64_t latent_workspace(const LatentShape& shape) const override { return reference::latent_workspace(shape); }
   Status mean(const MeanRequest& request) override { return reference::mean(request); }
@@ -76,6 +80,7 @@ class ReferenceBackend final : public Backend {
   Status rebuild(const RebuildRequest& request) override { return reference::rebuild(request); }
   Status sketch(const SketchRequest& request) override { return reference::sketch(request); }
   Status coefficients(const CoefficientsRequest& request) override { return reference::coefficients(request); }
+  Status move_latents(const MoveLatentsRequest& request) override { return reference::move_latents(request); }
   Status moments(const MomentsRequest& request) override { return reference::moments(request); }
 };
 

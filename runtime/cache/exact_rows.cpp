@@ -32,6 +32,14 @@ Status read_pages(backend::Backend& backend, const backend::ExactLayout& layout,
                        });
 }
 
+// How many of the next `most` tokens of the rows lie one after the other.
+int64_t adjacent_slots(const backend::StackedRows& rows, int64_t first, int64_t most) {
+  if (rows.slots == nullptr) return most;
+  int64_t count = 1;
+  while (count < most && rows.slots[first + count] == rows.slots[first] + count) ++count;
+  return count;
+}
+
 }  // namespace
 
 Status read_exact_rows(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first,
@@ -43,11 +51,16 @@ Status read_exact_rows(const Sequence& sequence, int64_t layer, backend::Side si
 
 Status read_stacked_rows(backend::Backend& backend, const backend::StackedRows& rows, int64_t first, int64_t count,
                          float* output) {
-  for (const backend::ExactRegion& layer : rows.layers) {
-    const MutableTensorView view{reinterpret_cast<std::byte*>(output), NumberFormat::kF32, count, rows.layout.width,
-                                 rows.width()};
-    FOLDKV_RETURN_IF_ERROR(read_pages(backend, rows.layout, layer.pages, rows.side, rows.first_slot + first, view));
-    output += rows.layout.width;
+  for (int64_t done = 0; done < count;) {
+    const int64_t run = adjacent_slots(rows, first + done, count - done);
+    float* part = output + done * rows.width();
+    for (const backend::ExactRegion& layer : rows.layers) {
+      const MutableTensorView view{reinterpret_cast<std::byte*>(part), NumberFormat::kF32, run, rows.layout.width,
+                                   rows.width()};
+      FOLDKV_RETURN_IF_ERROR(read_pages(backend, rows.layout, layer.pages, rows.side, rows.slot(first + done), view));
+      part += rows.layout.width;
+    }
+    done += run;
   }
   return absl::OkStatus();
 }

@@ -42,6 +42,30 @@ FOLDKV_INLINE Float hyperbolic_tangent(Float x) {
   return magnitude < broadcast(0.625f) ? small_result : (Float)((Word)large_result | sign);
 }
 
+// Of normal numbers above 0, with the polynomial of Cephes' logf. Error below 2e-7 of the result, and of 1 about 1.
+FOLDKV_INLINE Float logarithm(Float x) {
+  const Word bits = (Word)x;
+  Int exponent = (Int)(bits >> 23) - broadcast_int(126);
+  Float m = (Float)((bits & broadcast_word(0x007fffffu)) | broadcast_word(0x3f000000u));
+  const auto small = m < broadcast(0.707106781186547524f);
+  exponent = small ? exponent - broadcast_int(1) : exponent;
+  m = (small ? m + m : m) - broadcast(1.0f);
+  const Float e = __builtin_convertvector(exponent, Float);
+  const Float z = m * m;
+  Float p = broadcast(7.0376836292e-2f);
+  p = multiply_add(p, m, broadcast(-1.1514610310e-1f));
+  p = multiply_add(p, m, broadcast(1.1676998740e-1f));
+  p = multiply_add(p, m, broadcast(-1.2420140846e-1f));
+  p = multiply_add(p, m, broadcast(1.4249322787e-1f));
+  p = multiply_add(p, m, broadcast(-1.6668057665e-1f));
+  p = multiply_add(p, m, broadcast(2.0000714765e-1f));
+  p = multiply_add(p, m, broadcast(-2.4999993993e-1f));
+  p = multiply_add(p, m, broadcast(3.3333331174e-1f));
+  Float y = multiply_add(e, broadcast(-2.12194440e-4f), p * (m * z));
+  y = multiply_add(z, broadcast(-0.5f), y);
+  return multiply_add(e, broadcast(0.693359375f), m + y);
+}
+
 void exponential_array(const float* input, int64_t count, float* output) {
   for (int64_t i = 0; i < count; i += kLanes) {
     float buffer[kLanes] = {};

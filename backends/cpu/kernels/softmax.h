@@ -2,45 +2,22 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/kernels/exponential.h"
+#include "backends/cpu/kernels/logits.h"
 #include "backends/cpu/kernels/vector.h"
 
 // One softmax over tiles and parts: running maximum, running sum, weighted sums that follow the maximum.
 namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
-constexpr int kTileVectors = kTile / kLanes;
-
 FOLDKV_INLINE float exponential_of(float x) { return exponential(broadcast(x))[0]; }
-
-FOLDKV_INLINE Int load_positions(const int32_t* from) { return (Int)load_words(from); }
-
-FOLDKV_INLINE Float cap_score(Float score, float cap) {
-  return broadcast(cap) * hyperbolic_tangent(score / broadcast(cap));
-}
-
-// Minus infinity where the key is absent or not visible to the query.
-FOLDKV_INLINE Float mask_score(const SoftmaxTile& tile, Float score, int token, int32_t query) {
-  const Float hidden = broadcast(-__builtin_inff());
-  const Int keys = load_positions(tile.key_positions + token);
-  score = keys <= query ? score : hidden;
-  if (tile.window > 0 && tile.window <= query) {
-    score = keys > static_cast<int32_t>(query - tile.window) ? score : hidden;
-  }
-  if (token + kLanes > tile.live) {
-    Int lane;
-    for (int i = 0; i < kLanes; ++i) lane[i] = token + i;
-    score = lane < static_cast<int32_t>(tile.live) ? score : hidden;
-  }
-  return score;
-}
 
 FOLDKV_INLINE void softmax_row(const SoftmaxTile& tile, int64_t row, bool masked) {
   float* scores = tile.scores + row * kTile;
   Float values[kTileVectors];
   FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) {
-    values[v] = load(scores + v * kLanes) * broadcast(tile.scale);
-    if (tile.soft_cap > 0.0f) values[v] = cap_score(values[v], tile.soft_cap);
-    if (masked) values[v] = mask_score(tile, values[v], v * kLanes, tile.query_positions[row]);
+    values[v] = load(scores + v * kLanes) * broadcast(tile.logits.scale);
+    if (tile.logits.soft_cap > 0.0f) values[v] = cap_score(values[v], tile.logits.soft_cap);
+    if (masked) values[v] = mask_score(tile.logits, values[v], v * kLanes, tile.query_positions[row]);
   }
   Float largest = values[0];
   FOLDKV_UNROLL for (int v = 1; v < kTileVectors; ++v) largest = maximum(largest, values[v]);
@@ -67,7 +44,7 @@ FOLDKV_INLINE void softmax_row(const SoftmaxTile& tile, int64_t row, bool masked
 }
 
 void softmax_tile(const SoftmaxTile& tile) {
-  const bool masked = !tile.all_visible || tile.live < kTile;
+  const bool masked = !tile.logits.all_visible || tile.logits.live < kTile;
   for (int64_t row = 0; row < tile.rows; ++row) {
     if (masked) {
       softmax_row(tile, row, true);

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/products.h"
 #include "backends/cpu/kernels/quantize.h"
 #include "backends/cpu/kernels/row_products.h"
+#include "backends/cpu/kernels/score.h"
 #include "backends/cpu/kernels/softmax.h"
 #include "backends/cpu/kernels/tiles.h"
 #include "backends/cpu/kernels/transpose.h"
@@ -42,6 +43,7 @@ const Kernels kKernels = {
     .decode_trellis_tile = decode_trellis_tile,
     .decode_trellis_rows = decode_trellis_rows,
     .softmax_tile = softmax_tile,
+    .score_tile = score_tile,
     .merge_row = merge_row,
     .finish_row = finish_row,
     .matrix_product = matrix_product,

@@ -49,8 +49,12 @@ struct AttendCase {
   double query_size = 1.0;
   double key_size = 1.0;
   bool log_sum_exp = true;
+  // Not 0: sequences are views of so many heads; kv_heads / view_heads of them follow each other, with the same rows.
+  int64_t view_heads = 0;
 
   [[nodiscard]] int64_t key_width() const { return kv_heads * head_size; }
+  [[nodiscard]] int64_t view_width() const { return (view_heads == 0 ? kv_heads : view_heads) * head_size; }
+  [[nodiscard]] int64_t views() const { return view_heads == 0 ? 1 : kv_heads / view_heads; }
   [[nodiscard]] int64_t query_heads() const { return kv_heads * ratio; }
 };
 

@@ -50,12 +50,16 @@ AttendProblem::AttendProblem(const AttendCase& attend_case, std::byte fill)
                                       case_.key_size / std::sqrt(static_cast<double>(layout_.keys.width)));
   value_basis_ = random_.normals<float>(stacked * layout_.values.width,
                                         1.0 / std::sqrt(static_cast<double>(layout_.values.width)));
-  for (const AttendSequenceCase& shape : case_.sequences) sequences_.push_back(make_sequence(shape));
+  for (const AttendSequenceCase& shape : case_.sequences) {
+    sequences_.push_back(make_sequence(shape));
+    const size_t view = (sequences_.size() - 1) % static_cast<size_t>(case_.views());
+    if (view > 0) sequences_.back().queries = sequences_[sequences_.size() - 1 - view].queries;
+  }
 }
 
 AttendProblem::Sequence AttendProblem::make_sequence(const AttendSequenceCase& shape) {
-  const int64_t width = case_.key_width();
-  const int64_t stacked = case_.layers * width;
+  const int64_t width = case_.view_width();
+  const int64_t stacked = case_.layers * case_.key_width();
   const auto positions =
       rising_positions(random_, case_.first_position, shape.latents + shape.exact + shape.rows, case_.jumps);
   const int64_t sinks = std::min(kSinks, shape.exact);
@@ -105,6 +109,10 @@ backend::AttendSequence AttendProblem::request_of(const AttendPart& part, int64_
   request.first_row = first_row;
   request.row_count = part.row_count;
   request.query_positions = sequence.query_positions.data() + part.first_row;
+  if (case_.view_heads > 0) {
+    request.first_head = static_cast<int64_t>(part.sequence) % case_.views() * case_.view_heads;
+    request.head_count = case_.view_heads;
+  }
   return request;
 }
 
@@ -129,9 +137,11 @@ AttendProblem::Call AttendProblem::make_call(std::span<const AttendPart> parts) 
   }
   for (const AttendPart& part : parts) {
     const Sequence& sequence = sequences_[part.sequence];
-    call.sequences.push_back(request_of(part, call.shape.rows));
-    call.shape.rows += part.row_count;
     call.shape.total_tokens += sequence.shape.latents + sequence.shape.exact;
+    const bool same_rows = static_cast<int64_t>(part.sequence) % case_.views() > 0 && !call.sequences.empty();
+    call.sequences.push_back(request_of(part, same_rows ? call.sequences.back().first_row : call.shape.rows));
+    if (same_rows) continue;
+    call.shape.rows += part.row_count;
     const auto first = sequence.queries.begin() + part.first_row * row_width;
     call.queries.insert(call.queries.end(), first, first + part.row_count * row_width);
   }
@@ -150,18 +160,25 @@ backend::LatentLayer AttendProblem::latent_layer() const {
           value_basis_.data() + first_row * layout_.values.width, first_row};
 }
 
+backend::Rotation AttendProblem::rotation() const {
+  return {case_.pairing, static_cast<int64_t>(frequencies_.size()), case_.rotation_scale, frequencies_.data(), nullptr};
+}
+
+backend::ExactLayout AttendProblem::exact_layout() const {
+  return {case_.exact_page_tokens, case_.view_width(), case_.format};
+}
+
 Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart> parts) const {
   const int64_t heads = case_.query_heads();
   const int64_t row_width = heads * case_.head_size;
-  const PreparedRotation rotation(backend, {case_.pairing, static_cast<int64_t>(frequencies_.size()),
-                                            case_.rotation_scale, frequencies_.data(), nullptr});
+  const PreparedRotation prepared(backend, rotation());
   const Call call = make_call(parts);
   const TensorMemory context(NumberFormat::kF32, call.shape.rows, row_width, row_width, fill_);
   const TensorMemory log_sum_exp(NumberFormat::kF32, call.shape.rows, heads, heads, fill_);
   const MemoryBlock workspace(backend.attend_workspace(call.shape), fill_);
   Outcome outcome;
-  outcome.set_status(backend.attend({rules(rotation.get()),
-                                     {case_.exact_page_tokens, case_.key_width(), case_.format},
+  outcome.set_status(backend.attend({rules(prepared.get()),
+                                     exact_layout(),
                                      latent_layer(),
                                      call.sequences,
                                      call.queries.data(),

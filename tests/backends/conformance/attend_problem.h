@@ -28,6 +28,19 @@ class AttendProblem {
   // Fields "context i" and "log_sum_exp i" for each part i.
   [[nodiscard]] Outcome run(backend::Backend& backend, std::span<const AttendPart> parts) const;
 
+  // What the parts of one call have in common.
+  struct Call {
+    std::vector<backend::AttendSequence> sequences;
+    std::vector<float> queries;  // [rows][query_heads][head_size]
+    backend::AttendShape shape;
+  };
+  [[nodiscard]] Call make_call(std::span<const AttendPart> parts) const;
+  [[nodiscard]] backend::Rotation rotation() const;
+  [[nodiscard]] backend::AttentionRules rules(const backend::Rotation& rotation) const;
+  [[nodiscard]] backend::ExactLayout exact_layout() const;
+  [[nodiscard]] backend::LatentLayer latent_layer() const;
+  [[nodiscard]] Tolerance tolerance() const;
+
  private:
   struct Sequence {
     AttendSequenceCase shape;
@@ -40,19 +53,8 @@ class AttendProblem {
     std::vector<uint16_t> key_mean, value_mean, correction;
   };
 
-  // What the parts of one call have in common.
-  struct Call {
-    std::vector<backend::AttendSequence> sequences;
-    std::vector<float> queries;  // [rows][query_heads][head_size]
-    backend::AttendShape shape;
-  };
-
   [[nodiscard]] Sequence make_sequence(const AttendSequenceCase& shape);
-  [[nodiscard]] Call make_call(std::span<const AttendPart> parts) const;
   [[nodiscard]] backend::AttendSequence request_of(const AttendPart& part, int64_t first_row) const;
-  [[nodiscard]] backend::AttentionRules rules(const backend::Rotation& rotation) const;
-  [[nodiscard]] backend::LatentLayer latent_layer() const;
-  [[nodiscard]] Tolerance tolerance() const;
 
   AttendCase case_;
   std::byte fill_;
@@ -64,7 +66,9 @@ class AttendProblem {
 };
 
 [[nodiscard]] Outcome run_attend(const AttendCase& attend_case, backend::Backend& backend, std::byte fill);
-// The cases of the table.
+// The cases of the table: views of all heads, and of some.
 [[nodiscard]] std::vector<AttendCase> attend_cases();
+[[nodiscard]] std::vector<AttendCase> attend_view_cases();
+[[nodiscard]] std::string describe(const AttendCase& attend_case);
 
 }  // namespace foldkv::test

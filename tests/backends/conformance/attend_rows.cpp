@@ -205,12 +205,7 @@ void add_batches(std::vector<AttendCase>& cases) {
 }
 
 Row row_of(const AttendCase& attend_case) {
-  std::string name = absl::StrCat(attend_case.name, ": ", attend_case.query_heads(), " / ", attend_case.kv_heads,
-                                  " heads of ", attend_case.head_size, ", window ", attend_case.window);
-  for (const AttendSequenceCase& sequence : attend_case.sequences) {
-    absl::StrAppend(&name, ", ", sequence.latents, " + ", sequence.exact, " tokens ", sequence.rows, " rows");
-  }
-  return {std::move(name),
+  return {describe(attend_case),
           [attend_case](backend::Backend& backend, std::byte fill) { return run_attend(attend_case, backend, fill); }};
 }
 
@@ -249,6 +244,40 @@ Row random_row(Random& random) {
 
 }  // namespace
 
+std::string describe(const AttendCase& attend_case) {
+  std::string text = absl::StrCat(attend_case.name, ": ", attend_case.query_heads(), " / ", attend_case.kv_heads,
+                                  " heads of ", attend_case.head_size, ", window ", attend_case.window);
+  if (attend_case.view_heads > 0) absl::StrAppend(&text, ", views of ", attend_case.view_heads);
+  for (const AttendSequenceCase& sequence : attend_case.sequences) {
+    absl::StrAppend(&text, ", ", sequence.latents, " + ", sequence.exact, " tokens ", sequence.rows, " rows");
+  }
+  return text;
+}
+
+std::vector<AttendCase> attend_view_cases() {
+  std::vector<AttendCase> cases;
+  for (const int64_t view_heads : {1, 2, 4}) {
+    for (const int64_t head_size : {8, 64, 80}) {
+      for (const int64_t rows : {1, 5, 70}) {
+        AttendCase views{"views"};
+        views.kv_heads = 4;
+        views.ratio = head_size == 80 ? 1 : 3;
+        views.head_size = head_size;
+        views.view_heads = view_heads;
+        views.grouped = head_size != 64;
+        views.window = head_size == 80 ? 40 : 0;
+        for (int64_t round = 0; round < (rows == 1 ? 3 : 1); ++round) {
+          for (int64_t view = 0; view < views.views(); ++view) {
+            views.sequences.push_back({0, (view + 3 * round) * 97 % 600 + (view == 2 ? 0 : rows), rows});
+          }
+        }
+        cases.push_back(views);
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<AttendCase> attend_cases() {
   std::vector<AttendCase> cases;
   add_head_sizes(cases);
@@ -265,6 +294,7 @@ std::vector<AttendCase> attend_cases() {
 OperationRows attend_rows() {
   OperationRows table{Operation::kAttend, {}, random_row};
   for (const AttendCase& attend_case : attend_cases()) table.rows.push_back(row_of(attend_case));
+  for (const AttendCase& attend_case : attend_view_cases()) table.rows.push_back(row_of(attend_case));
   return table;
 }
 

@@ -19,18 +19,20 @@ enum class Operation {
   kAppend,
   kMoveRows,
   kAttend,
+  kScore,
   kMean,
   kEncode,
   kRebuild,
   kSketch,
   kCoefficients,
+  kMoveLatents,
   kMoments,
 };
 
-inline constexpr std::array<const char*, 17> kOperationNames = {
-    "memory",  "copy",          "rotation", "check_attention", "product", "all_finite",
-    "convert", "prepare_heads", "append",   "move_rows",       "attend",  "mean",
-    "encode",  "rebuild",       "sketch",   "coefficients",    "moments"};
+inline constexpr std::array<const char*, 19> kOperationNames = {
+    "memory",        "copy",   "rotation",  "check_attention", "product",      "all_finite",   "convert",
+    "prepare_heads", "append", "move_rows", "attend",          "score",        "mean",         "encode",
+    "rebuild",       "sketch", "coefficients", "move_latents", "moments"};
 
 static_assert(kOperationNames.size() == static_cast<size_t>(Operation::kMoments) + 1);
 

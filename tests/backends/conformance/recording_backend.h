@@ -72,6 +72,10 @@ class RecordingBackend final : public backend::Backend {
   Status attend(const backend::AttendRequest& request) override {
     return measure(Operation::kAttend, [&](backend::Backend& inner) { return inner.attend(request); });
   }
+  int64_t score_workspace(const backend::AttendShape& shape) const override { return inner_->score_workspace(shape); }
+  Status score(const backend::ScoreRequest& request) override {
+    return measure(Operation::kScore, [&](backend::Backend& inner) { return inner.score(request); });
+  }
   int64_t latent_workspace(const backend::LatentShape& shape) const override { return inner_->latent_workspace(shape); }
   Status mean(const backend::MeanRequest& request) override {
     return measure(Operation::kMean, [&](backend::Backend& inner) { return inner.mean(request); });
@@ -87,6 +91,9 @@ class RecordingBackend final : public backend::Backend {
   }
   Status coefficients(const backend::CoefficientsRequest& request) override {
     return measure(Operation::kCoefficients, [&](backend::Backend& inner) { return inner.coefficients(request); });
+  }
+  Status move_latents(const backend::MoveLatentsRequest& request) override {
+    return measure(Operation::kMoveLatents, [&](backend::Backend& inner) { return inner.move_latents(request); });
   }
   Status moments(const backend::MomentsRequest& request) override {
     return measure(Operation::kMoments, [&](backend::Backend& inner) { return inner.moments(request); });

@@ -38,11 +38,13 @@ struct OperationRows {
 [[nodiscard]] OperationRows append_rows();
 [[nodiscard]] OperationRows move_rows_rows();
 [[nodiscard]] OperationRows attend_rows();
+[[nodiscard]] OperationRows score_rows();
 [[nodiscard]] OperationRows mean_rows();
 [[nodiscard]] OperationRows encode_rows();
 [[nodiscard]] OperationRows rebuild_rows();
 [[nodiscard]] OperationRows sketch_rows();
 [[nodiscard]] OperationRows coefficients_rows();
+[[nodiscard]] OperationRows move_latents_rows();
 [[nodiscard]] OperationRows moments_rows();
 
 // The rows of every operation.

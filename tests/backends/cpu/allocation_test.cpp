@@ -74,6 +74,37 @@ TEST_CASE("attend allocates nothing") {
   }
 }
 
+TEST_CASE("score allocates nothing") {
+  const Scene scene({}, kZero);
+  for (const BackendChoice& choice : tested_choices()) {
+    CAPTURE(choice.name);
+    const auto device = open_backend(choice, 3);
+    const PreparedRotation rotation(*device, scene.rotation());
+    const backend::AttendRequest attend = scene.request(rotation.get());
+    for (const int64_t rows : {1, 200}) {
+      for (const backend::ScoreHeads heads : {backend::ScoreHeads::kGroupMean, backend::ScoreHeads::kAllHeads}) {
+        backend::ScoreRequest request;
+        request.rules = attend.rules;
+        request.exact_layout = attend.exact_layout;
+        request.latent = attend.latent;
+        request.sequence = scene.sequence(0, rows, 0, true);
+        request.queries = scene.queries(0);
+        request.heads = heads;
+        request.list_stride = scene.shape().latents + scene.shape().exact;
+        const std::vector<float> log_sum_exp(static_cast<size_t>(rows * scene.shape().query_heads), 1.0f);
+        std::vector<float> sums(static_cast<size_t>(request.lists() * request.list_stride));
+        request.log_sum_exp = log_sum_exp.data();
+        request.sums = sums.data();
+        backend::AttendShape shape = scene.attend_shape(rows, 1);
+        shape.total_tokens = request.list_stride;
+        const MemoryBlock workspace(device->score_workspace(shape), kPoison);
+        request.workspace = workspace.data();
+        CHECK(allocations_of([&] { return device->score(request); }) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("rows are prepared, appended, encoded and rebuilt without allocating") {
   constexpr int64_t kTokens = 150;
   constexpr int64_t kWidth = 48;

@@ -51,12 +51,15 @@ class ToyBackend : public backend::Backend {
   [[nodiscard]] Status move_rows(const backend::MoveRequest&) override { return refused(); }
   [[nodiscard]] int64_t attend_workspace(const backend::AttendShape&) const override { return 0; }
   [[nodiscard]] Status attend(const backend::AttendRequest&) override { return refused(); }
+  [[nodiscard]] int64_t score_workspace(const backend::AttendShape&) const override { return 0; }
+  [[nodiscard]] Status score(const backend::ScoreRequest&) override { return refused(); }
   [[nodiscard]] int64_t latent_workspace(const backend::LatentShape&) const override { return 0; }
   [[nodiscard]] Status mean(const backend::MeanRequest&) override { return refused(); }
   [[nodiscard]] Status encode(const backend::EncodeRequest&) override { return refused(); }
   [[nodiscard]] Status rebuild(const backend::RebuildRequest&) override { return refused(); }
   [[nodiscard]] Status sketch(const backend::SketchRequest&) override { return refused(); }
   [[nodiscard]] Status coefficients(const backend::CoefficientsRequest&) override { return refused(); }
+  [[nodiscard]] Status move_latents(const backend::MoveLatentsRequest&) override { return refused(); }
 
  private:
   static Status refused() { return unsupported_error("the toy backend computes moments only"); }
