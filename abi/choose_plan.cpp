@@ -38,8 +38,9 @@ Status check_wish(const foldkv_plan_wish& wish) {
 }
 
 // Errors name a field of "options".
-StatusOr<SequencePolicy> read_policy(const foldkv_plan_wish& wish, const foldkv_profile* profile) {
-  StatusOr<SequencePolicy> policy = read_sequence_options(wish.sequence_options, profile);
+StatusOr<SequencePolicy> read_policy(const foldkv_plan_wish& wish, const Model& model,
+                                     const foldkv_profile* profile) {
+  StatusOr<SequencePolicy> policy = read_sequence_options(wish.sequence_options, model, profile);
   if (!policy.ok()) return with_argument(policy.status(), absl::StrCat("wish.sequence_", argument_of(policy.status())));
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_sequence_options options,
                           read_optional_struct(wish.sequence_options, "wish.sequence_options"));
@@ -53,7 +54,7 @@ StatusOr<PlanChoice> choose(const foldkv_runtime* runtime, const foldkv_model* m
                             const foldkv_plan_wish& wish) {
   FOLDKV_RETURN_IF_ERROR(check_wish(wish));
   CacheWish question;
-  FOLDKV_ASSIGN_OR_RETURN(question.life.policy, read_policy(wish, profile));
+  FOLDKV_ASSIGN_OR_RETURN(question.life.policy, read_policy(wish, *model->object, profile));
   FOLDKV_ASSIGN_OR_RETURN(question.life.rules,
                           read_step_options(wish.step_options, "wish.step_options", *model->object));
   question.life.prompt_tokens = wish.tokens;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "abi/read_eviction.h"
 #include "abi/read_struct.h"
 
 namespace foldkv::abi {
@@ -26,7 +27,8 @@ StatusOr<size_t> read_plan(const char* name, const foldkv_profile* profile) {
 
 }  // namespace
 
-StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* source, const foldkv_profile* profile) {
+StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* source, const Model& model,
+                                               const foldkv_profile* profile) {
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_sequence_options options, read_optional_struct(source, "options"));
   SequencePolicy policy;
   if (options.dtype < 0 || options.dtype > FOLDKV_BF16) {
@@ -45,6 +47,7 @@ StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* so
   }
   if (options.mean == FOLDKV_MEAN_PROFILE) policy.mean = MeanSource::kProfile;
   FOLDKV_ASSIGN_OR_RETURN(policy.plan, read_plan(options.plan, profile));
+  FOLDKV_ASSIGN_OR_RETURN(policy.eviction, read_eviction(options.eviction, model));
   return policy;
 }
 

@@ -4,6 +4,7 @@
 #include "abi/check_place.h"
 #include "abi/guard.h"
 #include "abi/handles.h"
+#include "abi/read_eviction.h"
 #include "abi/read_options.h"
 #include "abi/read_struct.h"
 #include "abi/read_tensor.h"
@@ -21,8 +22,10 @@ StatusOr<std::shared_ptr<Sequence>> create_sequence(const foldkv_runtime* runtim
                                                     const foldkv_sequence_options* options) {
   FOLDKV_RETURN_IF_ERROR(require(runtime, "runtime"));
   FOLDKV_RETURN_IF_ERROR(require(model, "model"));
-  FOLDKV_ASSIGN_OR_RETURN(const SequencePolicy policy, read_sequence_options(options, profile));
-  return Sequence::create(runtime->object, model->object, profile == nullptr ? nullptr : profile->object, policy);
+  FOLDKV_ASSIGN_OR_RETURN(const SequencePolicy policy, read_sequence_options(options, *model->object, profile));
+  auto created =
+      Sequence::create(runtime->object, model->object, profile == nullptr ? nullptr : profile->object, policy);
+  return created.ok() ? std::move(created) : with_public_field(created.status());
 }
 
 StatusOr<Estimate> estimate(const foldkv_runtime* runtime, const foldkv_model* model, const foldkv_profile* profile,
@@ -37,7 +40,7 @@ StatusOr<Estimate> estimate(const foldkv_runtime* runtime, const foldkv_model* m
       return argument_error(name, absl::StrCat("is ", count, ", expected 0 to ", kLargest));
     }
   }
-  FOLDKV_ASSIGN_OR_RETURN(question.policy, read_sequence_options(options, profile));
+  FOLDKV_ASSIGN_OR_RETURN(question.policy, read_sequence_options(options, *model->object, profile));
   FOLDKV_ASSIGN_OR_RETURN(question.rules, read_step_options(step_options, "step_options", *model->object));
   return estimate_sequence(*runtime->object, model->object, profile == nullptr ? nullptr : profile->object, question);
 }
@@ -56,15 +59,21 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
     const bool in_group = profile.place_of_layer[static_cast<size_t>(layer)].group >= 0;
     if (in_group) grouped += 2 * kBytesOfHalf * sequence.model().layer(layer).key_width();
     stats.exact_layers += in_group ? 0 : 1;
-    if (!in_group && storage.stores(layer)) exact += 2 * storage.exact_layout(layer).row_bytes();
+    if (in_group || !storage.stores(layer)) continue;
+    for (const ExactPlane& plane : storage.planes_of(layer)) exact += 2 * plane.layout.row_bytes();
   }
-  const Ledger ledger = storage.ledger();
+  const Ledger ledger = sequence.ledger();
   const int64_t full_token = sequence.model().full_token_bytes();
   stats.tokens = storage.token_count();
   stats.exact_tokens = storage.has_groups() ? storage.grouped_exact_tokens() : storage.token_count();
   stats.latent_tokens = storage.latent_tokens();
   stats.next_position = sequence.next_position();
   stats.bytes = static_cast<uint64_t>(ledger.total());
+  for (int64_t layer = 0; layer < sequence.model().layer_count(); ++layer) {
+    const int64_t heads = sequence.model().layer(layer).kv_heads;
+    stats.fed_head_tokens += heads * storage.token_count();
+    for (int64_t head = 0; head < heads; ++head) stats.held_head_tokens += sequence.held_tokens(layer, head);
+  }
   stats.full_cache_bytes = static_cast<uint64_t>(full_token * storage.token_count());
   stats.latent_token_bytes = static_cast<uint64_t>(latent_bytes);
   stats.full_token_bytes = static_cast<uint64_t>(full_token);
@@ -79,6 +88,36 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
   return stats;
 }
 
+StatusOr<std::optional<int64_t>> read_head(const Sequence& sequence, const foldkv_rebuild_options& options) {
+  if (options.one_head != 0 && options.one_head != 1) {
+    return argument_error("options.one_head", absl::StrCat("is ", options.one_head, ", expected 0 or 1"));
+  }
+  if (options.one_head == 0) return std::nullopt;
+  FOLDKV_RETURN_IF_ERROR(check_head(options.kv_head, "options.kv_head", sequence.model().layer(options.layer).kv_heads));
+  return options.kv_head;
+}
+
+// Writes positions where there is room, their number in any case.
+Status write_positions(const std::vector<int32_t>& all, int64_t* positions, int64_t capacity, int64_t* count) {
+  const auto tokens = std::ssize(all);
+  if (positions != nullptr) {
+    if (capacity < tokens) {
+      return argument_error("capacity", absl::StrCat("is ", capacity, ", expected ", tokens, " or more"));
+    }
+    std::copy(all.begin(), all.end(), positions);
+  }
+  *count = tokens;
+  return absl::OkStatus();
+}
+
+Status kept_positions(const Sequence& sequence, int32_t layer, int32_t head, int64_t* positions, int64_t capacity,
+                      int64_t* count) {
+  FOLDKV_RETURN_IF_ERROR(check_layer(layer, "layer", sequence.model().layer_count()));
+  FOLDKV_RETURN_IF_ERROR(check_head(head, "kv_head", sequence.model().layer(layer).kv_heads));
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> held, sequence.positions(layer, head));
+  return write_positions(held, positions, capacity, count);
+}
+
 Status rebuild(const Sequence& sequence, const foldkv_rebuild_options* source, const foldkv_tensor* output) {
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_rebuild_options options, read_struct(source, "options"));
   FOLDKV_RETURN_IF_ERROR(require(output, "output"));
@@ -87,10 +126,11 @@ Status rebuild(const Sequence& sequence, const foldkv_rebuild_options* source, c
   if (options.rotated != 0 && options.rotated != 1) {
     return argument_error("options.rotated", absl::StrCat("is ", options.rotated, ", expected 0 or 1"));
   }
-  const int64_t tokens = sequence.storage().token_count();
+  FOLDKV_ASSIGN_OR_RETURN(const std::optional<int64_t> head, read_head(sequence, options));
+  const int64_t tokens = sequence.held_tokens(options.layer, head.value_or(0));
   if (options.first_token < 0 || options.first_token >= tokens) {
     return argument_error("options.first_token",
-                          absl::StrCat("is ", options.first_token, ", the sequence has ", tokens, " tokens"));
+                          absl::StrCat("is ", options.first_token, ", ", tokens, " tokens are held"));
   }
   const int64_t left = tokens - options.first_token;
   if (options.token_count < 0 || options.token_count > left) {
@@ -103,10 +143,11 @@ Status rebuild(const Sequence& sequence, const foldkv_rebuild_options* source, c
   question.rotated = options.rotated == 1;
   question.first_token = options.first_token;
   question.token_count = options.token_count == 0 ? left : options.token_count;
+  question.head = head;
   const LayerRules& rules = sequence.model().layer(options.layer);
-  FOLDKV_ASSIGN_OR_RETURN(
-      const MutableTensorView view,
-      read_output_tensor(*output, {"output", {question.token_count, rules.kv_heads, rules.head_size}}));
+  const int64_t heads = head.has_value() ? 1 : rules.kv_heads;
+  FOLDKV_ASSIGN_OR_RETURN(const MutableTensorView view,
+                          read_output_tensor(*output, {"output", {question.token_count, heads, rules.head_size}}));
   return sequence.rebuild(question, view);
 }
 
@@ -171,16 +212,18 @@ foldkv_status foldkv_sequence_get_positions(const foldkv_sequence* sequence, int
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(count, "count"));
-    const int64_t tokens = sequence->object->storage().token_count();
-    if (positions != nullptr) {
-      if (capacity < tokens) {
-        return foldkv::argument_error("capacity", absl::StrCat("is ", capacity, ", expected ", tokens, " or more"));
-      }
-      FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, sequence->object->positions());
-      std::copy(all.begin(), all.end(), positions);
-    }
-    *count = tokens;
-    return absl::OkStatus();
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, sequence->object->positions());
+    return foldkv::abi::write_positions(all, positions, capacity, count);
+  });
+}
+
+foldkv_status foldkv_sequence_get_kept_positions(const foldkv_sequence* sequence, int32_t layer, int32_t kv_head,
+                                                 int64_t* positions, int64_t capacity, int64_t* count,
+                                                 foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(count, "count"));
+    return foldkv::abi::kept_positions(*sequence->object, layer, kv_head, positions, capacity, count);
   });
 }
 

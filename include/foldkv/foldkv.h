@@ -160,7 +160,7 @@ typedef struct foldkv_ledger {
   uint64_t latent;      /* pages of codes, scales and correction coefficients */
   uint64_t correction;  /* correction bases */
   uint64_t mean;        /* means of sequences */
-  uint64_t positions;   /* positions of tokens */
+  uint64_t positions;   /* positions of tokens, and what eviction policies remember of their attention */
   uint64_t profile;     /* bases and means of profiles, prepared for the device, shared by sequences */
   uint64_t model;       /* rotation tables and norms, shared by sequences */
   uint64_t scratch;     /* held only while a step or a call runs */
@@ -582,6 +582,139 @@ FOLDKV_API foldkv_status foldkv_profile_record_divergence(const foldkv_profile* 
                                                           double divergence, int64_t tokens,
                                                           foldkv_profile** recorded, foldkv_error* error);
 
+/* -------------------------------------------------------------------------------------- eviction */
+
+/* Which tokens stay, in five parts that can be mixed: what scores a token, how scores of rows, neighbours and heads become
+ * one, who decides together, and how a budget falls on layers and heads. foldkv_policy_find fills the parts in as the
+ * authors of a named system set them; change what you like, above all the budget. In every enumeration 0 is the first. */
+enum {
+  FOLDKV_SCORER_NONE = 1,               /* nothing is evicted */
+  FOLDKV_SCORER_POSITION = 2,           /* newer is better: sinks and recent tokens */
+  FOLDKV_SCORER_WINDOW = 3,             /* attention of the prompt's last rows; in generation of the rows since the last
+                                           eviction */
+  FOLDKV_SCORER_ACCUMULATED = 4,        /* attention of all rows so far */
+  FOLDKV_SCORER_LAST_ROW = 5,           /* attention of the newest row */
+  FOLDKV_SCORER_HISTORY = 6,            /* rows so far that gave the token less than an equal share: fewer is better */
+  FOLDKV_SCORER_EXPECTED_ATTENTION = 7  /* attention of a forecast of the queries to come */
+};
+enum {
+  FOLDKV_ROWS_SUM = 1,
+  FOLDKV_ROWS_MEAN = 2,
+  FOLDKV_ROWS_MAXIMUM = 3,
+  FOLDKV_ROWS_MEAN_PLUS_VARIANCE = 4, /* mean + gamma * variance over the rows */
+  FOLDKV_ROWS_NEGATED_BELOW = 5       /* minus the rows that gave less than an equal share */
+};
+enum { FOLDKV_POOLING_NONE = 1, FOLDKV_POOLING_AVERAGE = 2, FOLDKV_POOLING_MAXIMUM = 3 };
+enum { FOLDKV_HEADS_MEAN = 1, FOLDKV_HEADS_MAXIMUM = 2, FOLDKV_HEADS_SUM = 3 };
+enum {
+  FOLDKV_WEIGHTING_NONE = 1,
+  FOLDKV_WEIGHTING_VALUE_L1 = 2,       /* times the L1 norm of the value */
+  FOLDKV_WEIGHTING_VALUE_L2 = 3,
+  FOLDKV_WEIGHTING_HEAD_MAXIMUM = 4,   /* times the largest L1 norm among the head's values */
+  FOLDKV_WEIGHTING_OUTPUT_L1 = 5       /* times the L1 norm of the value through the output projection: needs output weights */
+};
+enum {
+  FOLDKV_SCOPE_HEAD = 1,  /* each KV head keeps tokens of its own. In layers of a layer group: as GROUP */
+  FOLDKV_SCOPE_LAYER = 2, /* the heads of a layer keep the same tokens. Likewise */
+  FOLDKV_SCOPE_GROUP = 3  /* the layers of a layer group keep the same tokens */
+};
+enum {
+  FOLDKV_LAYERS_UNIFORM = 1,
+  FOLDKV_LAYERS_PYRAMID = 2,    /* falling by equal steps (PyramidKV) */
+  FOLDKV_LAYERS_RIPPLE = 3,     /* by sensitivities: layer_numbers, or the profile's */
+  FOLDKV_LAYERS_CAKE = 4,       /* by entropy and variance of the window's attention */
+  FOLDKV_LAYERS_LAVA = 5,       /* by entropy of the scores */
+  FOLDKV_LAYERS_DYNAMIC = 6,    /* by the part of the best scores of all layers (DynamicKV) */
+  FOLDKV_LAYERS_IMPORTANCE = 7, /* by layer_numbers, with floor and cap (CompressKV) */
+  FOLDKV_LAYERS_CUSTOM = 8,     /* in proportion to layer_numbers */
+  FOLDKV_LAYERS_EPISODE = 9,    /* by similarities: layer_numbers (EpiCache) */
+  FOLDKV_LAYERS_COSINE = 10     /* each layer of what the layer before it kept (PyramidInfer) */
+};
+enum { FOLDKV_HEAD_BUDGETS_UNIFORM = 1, FOLDKV_HEAD_BUDGETS_ADA = 2, FOLDKV_HEAD_BUDGETS_LAVA = 3 };
+
+/* Positions [first, end). */
+typedef struct foldkv_position_range {
+  int64_t first;
+  int64_t end;
+} foldkv_position_range;
+
+typedef struct foldkv_eviction {
+  uint32_t struct_size;
+  int32_t scorer;
+  int32_t row_reduction;      /* 0: MEAN */
+  int32_t pooling;
+  int32_t pool_width;         /* odd; 0: 1 */
+  int32_t pool_after_heads;   /* 1: scores are pooled once heads are reduced, 0: before */
+  int32_t pool_over_protected; /* 1: tokens kept always lend to their neighbours too */
+  int32_t head_reduction;
+  int32_t raise_to_mean;      /* 1: scores below their head's mean are raised to it */
+  int32_t weighting;
+  int32_t scope;
+  int32_t layer_allocator;
+  int32_t head_allocator;
+  int32_t window_tokens;      /* rows that a WINDOW looks at; these tokens are kept always */
+  int32_t sink_tokens;        /* kept always */
+  int32_t recent_tokens;      /* kept always; a window is part of them */
+  int32_t interval;           /* in generation a head is cut back when it holds its budget and so many tokens more, layers of
+                                 a layer group when the next run becomes latents. 0: never after the prompt */
+  int32_t reindexed;          /* 1: after an eviction positions are 0, 1, 2, ... and the next one follows. POSITION only */
+  int32_t first_stage_by_mean; /* 1: the first stage looks at plain means over rows and heads */
+  int32_t ratio_of_unprotected; /* 1: keep_ratio is of the tokens that compete, those kept always come on top */
+  int32_t author_rounding;    /* 1: budgets rounded as the authors do, whose sum may be another; for comparisons */
+  int32_t voting_heads;       /* query heads of each layer that vote, the first of head_ranking. 0: all */
+  int32_t future_tokens;      /* EXPECTED_ATTENTION: positions to come. 0: 512 */
+  int32_t without_covariance; /* likewise. 1: queries are forecast by their mean alone */
+  int64_t budget_tokens;      /* of each KV head and layer on average, those kept always included; or */
+  double keep_ratio;          /* of the prompt's tokens: 0 to 1 */
+  double window_share;        /* of the prompt, instead of window_tokens */
+  double recent_share;        /* of the prompt, instead of recent_tokens */
+  double gamma;               /* of MEAN_PLUS_VARIANCE */
+  double newest_row_weight;   /* weights of a window's rows rise evenly from 1 to this. 0: 1 */
+  double epsilon;             /* added to scores before they are weighted */
+  double first_stage_share;   /* of the budget, goes to the best scores before weighting; 0: none */
+  double first_stage_mass;    /* so many of the best before weighting as hold less than this share of the scores; 0: none */
+  double beta;                /* PYRAMID: the last layer has base / beta. 0: 20 */
+  double ripple_ratio;        /* RIPPLE: most over least sensitive layer. 0: 1.5 */
+  double ripple_gamma;        /* RIPPLE: weights are clipped to [1 / gamma, gamma]. 0: 2 */
+  double entropy_temperature;  /* CAKE. 0: 1 */
+  double variance_temperature; /* CAKE. 0: 1 */
+  double most_ratio;          /* DYNAMIC, IMPORTANCE: cap of a layer over the average. 0: 10 */
+  double sharpness;           /* EPISODE. 0: 1.1 */
+  double decay;               /* COSINE. 0: 0.9 */
+  double head_floor_share;    /* ADA, LAVA: of the average, safe for every head. 0: 0.2; -1: none */
+  int32_t floor_tokens;       /* IMPORTANCE: of every layer. 0: 32 */
+  int32_t ripple_normalize_first; /* 1: weights are divided by their mean before they are clipped, not after */
+  /* What the host knows. All of it is copied. */
+  const double* layer_numbers;   /* [layers of the model], see the allocators; NULL: none */
+  int32_t layer_number_count;
+  int32_t layers_per_group;      /* GROUP where no profile groups layers: adjacent layers that decide together. 0: 4 */
+  const int32_t* head_ranking;   /* [layers][voting_heads] query heads; NULL: all vote */
+  int32_t head_ranking_count;    /* numbers */
+  int32_t exempt_layer_count;
+  const int32_t* exempt_layers;  /* that keep all tokens. NULL: those with a sliding window */
+  const foldkv_position_range* pinned; /* tokens that are kept always, beyond the budget if need be */
+  int64_t pinned_count;
+} foldkv_eviction;
+
+typedef struct foldkv_policy_info {
+  uint32_t struct_size;
+  uint32_t reserved;
+  char name[32];
+  char description[96];
+} foldkv_policy_info;
+
+FOLDKV_API int32_t foldkv_policy_count(void);
+FOLDKV_API foldkv_status foldkv_policy_get(int32_t index, foldkv_policy_info* info, foldkv_error* error);
+/* The parts of a named system with its authors' settings, in place of what the struct held. FOLDKV_E_ARGUMENT lists the
+ * names when there is none of this name. */
+FOLDKV_API foldkv_status foldkv_policy_find(const char* name, foldkv_eviction* eviction, foldkv_error* error);
+
+/* Whole tokens in proportion to weights, each within its caps, that sum to total exactly: floors, then the largest remainders,
+ * ties to the lower index. Where caps make that impossible all get their lower or upper ones. weights, lower, upper,
+ * tokens: [count]. */
+FOLDKV_API foldkv_status foldkv_budget_apportion(const double* weights, const int64_t* lower, const int64_t* upper,
+                                                 int32_t count, int64_t total, int64_t* tokens, foldkv_error* error);
+
 /* -------------------------------------------------------------------------------------- sequence */
 
 /* Which mean is subtracted before projection. */
@@ -601,6 +734,7 @@ typedef struct foldkv_sequence_options {
                             sequence has 16 tokens at least, of a prompt too: fewer wait for more */
   int32_t mean;
   const char* plan;      /* name of one of the profile's plans; NULL: its first. Copied */
+  const foldkv_eviction* eviction; /* NULL: every token stays. Copied */
 } foldkv_sequence_options;
 
 /* profile NULL: every layer stays exact. options NULL: defaults. */
@@ -676,9 +810,9 @@ FOLDKV_API foldkv_status foldkv_sequence_compress(foldkv_sequence* sequence, fol
 typedef struct foldkv_sequence_stats {
   uint32_t struct_size;
   int32_t exact_layers;         /* layers in no group */
-  int64_t tokens;
+  int64_t tokens;               /* fed so far, evicted or not */
   int64_t exact_tokens;         /* in layers that belong to a group */
-  int64_t latent_tokens;
+  int64_t latent_tokens;        /* of the layer group that holds the most */
   int64_t next_position;
   uint64_t bytes;               /* held by this sequence: the sum of its ledger */
   uint64_t full_cache_bytes;    /* of an uncompressed 16-bit cache of the same tokens */
@@ -694,25 +828,36 @@ typedef struct foldkv_sequence_stats {
    * the calibration's. 0: nothing encoded. */
   double energy_out_of_basis[2];
   double expected_energy_out_of_basis[2]; /* likewise, of the calibration text; 0: the profile does not know */
+  int64_t held_head_tokens; /* tokens that KV heads hold, exact or latent, summed over layers and heads */
+  int64_t fed_head_tokens;  /* likewise, had none been evicted */
 } foldkv_sequence_stats;
 
 FOLDKV_API foldkv_status foldkv_sequence_get_stats(const foldkv_sequence* sequence, foldkv_sequence_stats* stats,
                                                    foldkv_error* error);
 
-/* Positions of all tokens in rising order. *count receives their number; with positions NULL that is all. */
+/* Positions of the tokens that any layer holds, in rising order. *count receives their number; with positions NULL that is
+ * all. */
 FOLDKV_API foldkv_status foldkv_sequence_get_positions(const foldkv_sequence* sequence, int64_t* positions,
                                                        int64_t capacity, int64_t* count, foldkv_error* error);
+
+/* Likewise of the tokens that one KV head of one layer holds, which an eviction policy has left it. */
+FOLDKV_API foldkv_status foldkv_sequence_get_kept_positions(const foldkv_sequence* sequence, int32_t layer, int32_t kv_head,
+                                                            int64_t* positions, int64_t capacity, int64_t* count,
+                                                            foldkv_error* error);
 
 typedef struct foldkv_rebuild_options {
   uint32_t struct_size;
   int32_t layer;
   int32_t side;    /* FOLDKV_KEYS or FOLDKV_VALUES */
   int32_t rotated; /* 1: keys turned to their positions; 0: before rotation */
-  int64_t first_token;
+  int64_t first_token; /* among those that are held */
   int64_t token_count; /* 0: all from first_token */
+  int32_t one_head;    /* 1: of one KV head; 0: of all, which must hold the same tokens (FOLDKV_E_STATE) */
+  int32_t kv_head;     /* which, with one_head */
 } foldkv_rebuild_options;
 
-/* Keys or values of one layer as attention sees them, into output [tokens, kv_heads, head_size], host memory. */
+/* Keys or values of one layer as attention sees them, into output [tokens, kv_heads, head_size] (one_head: 1 head), host
+ * memory. */
 FOLDKV_API foldkv_status foldkv_sequence_rebuild(const foldkv_sequence* sequence,
                                                  const foldkv_rebuild_options* options,
                                                  const foldkv_tensor* output, foldkv_error* error);

@@ -304,6 +304,14 @@ class Profile : public Owner<foldkv_profile, foldkv_profile_release> {
   }
 };
 
+// The parts of a named eviction policy, with its authors' settings.
+[[nodiscard]] inline Result<foldkv_eviction> find_policy(const char* name) {
+  return detail::fill<foldkv_eviction>(foldkv_policy_find, name);
+}
+[[nodiscard]] inline Result<foldkv_policy_info> policy_info(int32_t index) {
+  return detail::fill<foldkv_policy_info>(foldkv_policy_get, index);
+}
+
 class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
  public:
   using Owner::Owner;
@@ -333,6 +341,17 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
     if (!outcome) return outcome;
     std::vector<int64_t> values(static_cast<size_t>(count));
     outcome = Outcome::of(foldkv_sequence_get_positions, get(), values.data(), count, &count);
+    if (!outcome) return outcome;
+    return Result<std::vector<int64_t>>(std::move(values), outcome);
+  }
+  // Of the tokens that one KV head of one layer holds.
+  [[nodiscard]] Result<std::vector<int64_t>> kept_positions(int32_t layer, int32_t kv_head) const {
+    int64_t count = 0;
+    Outcome outcome = Outcome::of(foldkv_sequence_get_kept_positions, get(), layer, kv_head,
+                                  static_cast<int64_t*>(nullptr), int64_t{0}, &count);
+    if (!outcome) return outcome;
+    std::vector<int64_t> values(static_cast<size_t>(count));
+    outcome = Outcome::of(foldkv_sequence_get_kept_positions, get(), layer, kv_head, values.data(), count, &count);
     if (!outcome) return outcome;
     return Result<std::vector<int64_t>>(std::move(values), outcome);
   }

@@ -23,6 +23,9 @@ struct TensorView {
   [[nodiscard]] TensorView rows(int64_t first, int64_t count) const {
     return {row(first), format, count, column_count, row_stride};
   }
+  [[nodiscard]] TensorView columns(int64_t first, int64_t count) const {
+    return {data + first * bytes_of(format), format, row_count, count, row_stride};
+  }
 };
 
 struct MutableTensorView {
@@ -34,6 +37,12 @@ struct MutableTensorView {
 
   [[nodiscard]] bool present() const { return data != nullptr; }
   [[nodiscard]] std::byte* row(int64_t index) const { return data + index * row_stride * bytes_of(format); }
+  [[nodiscard]] MutableTensorView rows(int64_t first, int64_t count) const {
+    return {row(first), format, count, column_count, row_stride};
+  }
+  [[nodiscard]] MutableTensorView columns(int64_t first, int64_t count) const {
+    return {data + first * bytes_of(format), format, row_count, count, row_stride};
+  }
   [[nodiscard]] operator TensorView() const { return {data, format, row_count, column_count, row_stride}; }
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/base/checked.h"
 #include "runtime/cache/measure_energy.h"
 #include "runtime/cache/sequence_basis.h"
+#include "runtime/cache/token_pages.h"
 #include "runtime/codec/correction.h"
 
 namespace foldkv {
@@ -27,6 +28,8 @@ struct GroupRun {
   int64_t first_slot = 0;
   int64_t first_latent_slot = 0;
   int64_t count = 0;
+  const int32_t* slots = nullptr;  // null: those from first_slot on
+  int64_t run_tokens = 0;          // all that leave the exact region, encoded or not
   std::byte* workspace = nullptr;
   int64_t group = 0;
 
@@ -34,31 +37,44 @@ struct GroupRun {
   [[nodiscard]] backend::Backend& backend() const { return sequence.runtime().backend(); }
   [[nodiscard]] bool first_run() const { return first_latent_slot == 0; }
   [[nodiscard]] backend::StackedRows rows(Side side) const {
-    return {layers, sequence.storage().exact_layout(prepared.layers.front()), side, first_slot, count};
+    return {layers, sequence.storage().plane_of(prepared.layers.front()).layout, side, first_slot, count, slots};
+  }
+  // Few survivors have no useful mean: then that of the whole run.
+  [[nodiscard]] backend::StackedRows mean_rows(Side side) const {
+    backend::StackedRows all = rows(side);
+    if (count >= kShortestFirstRun) return all;
+    all.count = run_tokens;
+    all.slots = nullptr;
+    return all;
   }
 };
 
-GroupRun group_run(Sequence& sequence, int64_t group, const StorageChange& change, std::byte* workspace) {
+GroupRun group_run(Sequence& sequence, int64_t group, const StorageChange& change, const KeptTokens& kept,
+                   std::byte* workspace) {
   const SequenceStorage& storage = sequence.storage();
   const auto index = static_cast<size_t>(group);
   const PreparedGroup& prepared = sequence.shared_profile()->data.groups[index];
   GroupRun run{sequence, prepared, prepared.layouts[sequence.policy().plan], storage.groups()[index], {}, {}};
+  const std::vector<int32_t>& slots =
+      kept.encoded[static_cast<size_t>(storage.latent_index_of(group))];
   run.first_slot = storage.sink_slots();
-  run.first_latent_slot = storage.latent_tokens();
-  run.count = change.encoded_tokens;
+  run.first_latent_slot = storage.latent_tokens(group);
+  run.count = std::ssize(slots);
+  run.slots = run.count == change.encoded_tokens ? nullptr : slots.data();
+  run.run_tokens = change.encoded_tokens;
   run.region = sequence.latent_region(group, run.first_latent_slot + run.count);
   run.workspace = workspace;
   run.group = group;
   for (int32_t layer : run.prepared.layers) {
-    run.layers.push_back(sequence.exact_region(layer, run.first_slot + run.count));
+    run.layers.push_back({storage.plane_of(layer).pages.pages(), run.first_slot + run.run_tokens});
   }
   return run;
 }
 
 Status compute_means(const GroupRun& run) {
   if (!run.first_run() || !run.storage.key_mean) return absl::OkStatus();
-  FOLDKV_RETURN_IF_ERROR(run.backend().mean({run.rows(Side::kKeys), halves(run.storage.key_mean), run.workspace}));
-  return run.backend().mean({run.rows(Side::kValues), halves(run.storage.value_mean), run.workspace});
+  FOLDKV_RETURN_IF_ERROR(run.backend().mean({run.mean_rows(Side::kKeys), halves(run.storage.key_mean), run.workspace}));
+  return run.backend().mean({run.mean_rows(Side::kValues), halves(run.storage.value_mean), run.workspace});
 }
 
 Status copy_basis(const GroupRun& run, const Block& block, const std::vector<float>& basis) {
@@ -135,18 +151,16 @@ Status correct(const GroupRun& run) {
   return run.backend().coefficients(request);
 }
 
-const ExactSet& grouped_set(const SequenceStorage& storage) {
-  return *std::find_if(storage.sets().begin(), storage.sets().end(), [](const ExactSet& set) { return set.grouped; });
-}
-
-Status copy_positions(Sequence& sequence, const StorageChange& change) {
-  const SequenceStorage& storage = sequence.storage();
+Status copy_positions(Sequence& sequence, const LatentSet& set, const std::vector<int32_t>& slots) {
+  if (slots.empty()) return absl::OkStatus();
   backend::Backend& backend = sequence.runtime().backend();
-  std::vector<int32_t> positions(static_cast<size_t>(change.encoded_tokens));
-  FOLDKV_RETURN_IF_ERROR(read_positions(backend, grouped_set(storage).positions, storage.sink_slots(),
-                                        change.encoded_tokens, positions.data()));
-  return write_positions(backend, storage.latent_positions(), storage.latent_tokens(), change.encoded_tokens,
-                         positions.data());
+  const ExactSet& exact = sequence.storage().exact_sets()[static_cast<size_t>(set.exact_set)];
+  std::vector<int32_t> positions(static_cast<size_t>(slots.back()) + 1);
+  FOLDKV_RETURN_IF_ERROR(read_positions(backend, exact.tokens, 0, std::ssize(positions), positions.data()));
+  std::vector<int32_t> encoded;
+  encoded.reserve(slots.size());
+  for (int32_t slot : slots) encoded.push_back(positions[static_cast<size_t>(slot)]);
+  return write_positions(backend, set.tokens, set.token_count, std::ssize(encoded), encoded.data());
 }
 
 SideEnergy energy(const GroupRun& run, Side side, std::byte* scratch) {
@@ -185,12 +199,14 @@ int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile&
   return latent_workspace(backend, profile, plan, encoded_tokens) + energy_scratch_bytes(widest);
 }
 
-StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, std::byte* workspace) {
+StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, const KeptTokens& kept,
+                              std::byte* workspace) {
   const int64_t scratch = latent_workspace(sequence.runtime().backend(), sequence.shared_profile()->data,
                                            sequence.policy().plan, change.encoded_tokens);
   Energies energies;
   for (int64_t group = 0; group < std::ssize(sequence.storage().groups()); ++group) {
-    const GroupRun run = group_run(sequence, group, change, workspace);
+    const GroupRun run = group_run(sequence, group, change, kept, workspace);
+    if (run.count == 0) continue;
     FOLDKV_RETURN_IF_ERROR(compute_means(run));
     FOLDKV_RETURN_IF_ERROR(compute_bases(run));
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kKeys));
@@ -200,31 +216,10 @@ StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, s
       energies[static_cast<size_t>(side)] += energy(run, side, workspace + scratch);
     }
   }
-  FOLDKV_RETURN_IF_ERROR(copy_positions(sequence, change));
-  return energies;
-}
-
-size_t moved_tokens(const Sequence& sequence, const StorageChange& change) {
-  if (change.encoded_tokens == 0) return 0;
-  const SequenceStorage& storage = sequence.storage();
-  return static_cast<size_t>(storage.grouped_exact_tokens() + change.new_tokens - storage.sink_slots() -
-                             change.encoded_tokens);
-}
-
-Status close_gap(Sequence& sequence, const StorageChange& change, std::span<int32_t> positions) {
-  const auto count = static_cast<int64_t>(moved_tokens(sequence, change));
-  if (count == 0) return absl::OkStatus();
-  const SequenceStorage& storage = sequence.storage();
-  backend::Backend& backend = sequence.runtime().backend();
-  const ExactSet& set = grouped_set(storage);
-  const int64_t to = storage.sink_slots();
-  const int64_t from = to + change.encoded_tokens;
-  for (int32_t layer : set.layers) {
-    FOLDKV_RETURN_IF_ERROR(
-        backend.move_rows({storage.exact_layout(layer), sequence.exact_region(layer, from + count), from, to, count}));
+  for (size_t index = 0; index < kept.encoded.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(copy_positions(sequence, sequence.storage().latent_sets()[index], kept.encoded[index]));
   }
-  FOLDKV_RETURN_IF_ERROR(read_positions(backend, set.positions, from, count, positions.data()));
-  return write_positions(backend, set.positions, to, count, positions.data());
+  return energies;
 }
 
 }  // namespace foldkv

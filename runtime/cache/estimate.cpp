@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/encode_run.h"
+#include "runtime/cache/plan_eviction.h"
 #include "runtime/memory/counting_allocator.h"
 
 namespace foldkv {
@@ -25,31 +27,50 @@ class CountedLife {
     change.new_tokens = tokens;
     if (storage_.has_groups()) {
       change.encoded_tokens = encode_count(
-          question_.policy, {storage_.grouped_exact_tokens() + tokens, storage_.latent_tokens() > 0, prompt,
-                            storage_.run_tokens()});
+          question_.policy,
+          {storage_.grouped_exact_tokens() + tokens, storage_.has_latents(), prompt, storage_.run_tokens()});
     }
+    const RecordPlan record = plan_record(*model_.model, question_.policy, storage_, {tokens, prompt, 0});
     FOLDKV_RETURN_IF_ERROR(storage_.reserve(allocator_, change));
-    FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes(change));
+    FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes(change, record));
     FOLDKV_ASSIGN_OR_RETURN(const Block block, Block::allocate(allocator_, Role::kScratch, scratch));
+    Block window;
+    if (record.window_rows > 0) {
+      FOLDKV_ASSIGN_OR_RETURN(window, Block::allocate(allocator_, Role::kPositions, record.window_bytes()));
+    }
+    Block moments;
+    if (record.moment_numbers > 0) {
+      FOLDKV_ASSIGN_OR_RETURN(moments, Block::allocate(allocator_, Role::kPositions, record.moment_bytes()));
+    }
+    FOLDKV_RETURN_IF_ERROR(plan_eviction(*model_.model, profile_, question_.policy, storage_, prompt, change));
     storage_.publish(allocator_, change);
+    if (record.moment_numbers > 0 && question_.policy.eviction->policy.selection.interval > 0) {
+      moments_ = std::move(moments);
+    }
     held_bytes_ = std::max(held_bytes_, sequence_bytes());
     return absl::OkStatus();
   }
 
   [[nodiscard]] const CountingAllocator& allocator() const { return allocator_; }
   [[nodiscard]] int64_t held_bytes() const { return held_bytes_; }
-  [[nodiscard]] int64_t sequence_bytes() const { return storage_.ledger().total(); }
+  [[nodiscard]] int64_t sequence_bytes() const { return storage_.ledger().total() + moments_.charged_bytes(); }
 
  private:
-  StatusOr<int64_t> scratch_bytes(const StorageChange& change) {
+  StatusOr<int64_t> scratch_bytes(const StorageChange& change, const RecordPlan& record) {
     ScratchNeeds needs;
     needs.hidden_input = question_.rules.hidden_input;
     needs.projected_output = question_.rules.projected_output;
     needs.rows = change.new_tokens;
-    needs.sequences = 1;
-    needs.total_tokens = storage_.token_count() + change.new_tokens;
+    needs.add_views(storage_, change.new_tokens);
+    needs.records = record.active();
+    needs.forecasts = record.moment_numbers > 0;
+    needs.record_bytes = record.scratch_bytes();
+    FOLDKV_ASSIGN_OR_RETURN(needs.commit_bytes, decide_workspace(runtime_, model_, question_.policy, record,
+                                                                 storage_.token_count() + change.new_tokens));
     if (change.encoded_tokens > 0) {
-      needs.commit_bytes = encode_workspace(runtime_.backend(), profile_, question_.policy.plan, change.encoded_tokens);
+      needs.commit_bytes =
+          std::max(needs.commit_bytes, encode_workspace(runtime_.backend(), profile_, question_.policy.plan,
+                                                        change.encoded_tokens));
     }
     if (product_rows_ != needs.rows) {
       FOLDKV_ASSIGN_OR_RETURN(products_, make_products(runtime_, *model_.model, needs));
@@ -64,6 +85,7 @@ class CountedLife {
   const EstimateQuestion& question_;
   CountingAllocator allocator_;
   SequenceStorage storage_;
+  Block moments_;  // of the prompt's queries
   ProductSet products_;
   int64_t product_rows_ = 0;
   int64_t held_bytes_ = 0;

@@ -23,12 +23,11 @@ Status for_each_page(const backend::ExactLayout& layout, std::byte* const* pages
 }
 
 Status read_pages(backend::Backend& backend, const backend::ExactLayout& layout, std::byte* const* pages,
-                  backend::Side side, int64_t first, const MutableTensorView& output) {
+                  int64_t first_number, backend::Side side, int64_t first, const MutableTensorView& output) {
   return for_each_page(layout, pages, side, first, output.row_count,
                        [&](const MutableTensorView& rows, int64_t before) {
-                         const MutableTensorView target{output.row(before), output.format, rows.row_count,
-                                                        output.column_count, output.row_stride};
-                         return backend.convert(rows, target);
+                         return backend.convert(rows.columns(first_number, output.column_count),
+                                                output.rows(before, rows.row_count));
                        });
 }
 
@@ -42,11 +41,32 @@ int64_t adjacent_slots(const backend::StackedRows& rows, int64_t first, int64_t 
 
 }  // namespace
 
-Status read_exact_rows(const Sequence& sequence, int64_t layer, backend::Side side, int64_t first,
-                       const MutableTensorView& output) {
-  const SequenceStorage& storage = sequence.storage();
-  return read_pages(sequence.runtime().backend(), storage.exact_layout(layer), storage.exact_pages(layer).pages(), side,
-                    first, output);
+Status read_heads(const Sequence& sequence, int64_t layer, HeadRange heads, backend::Side side, int64_t first,
+                  const MutableTensorView& rows) {
+  const int64_t head_size = sequence.model().layer(layer).head_size;
+  const int64_t end = heads.first + heads.count;
+  for (int64_t head = heads.first; head < end;) {
+    const ExactPlane& plane = sequence.storage().plane_of(layer, head);
+    const int64_t count = std::min(end, int64_t{plane.first_head} + plane.head_count) - head;
+    FOLDKV_RETURN_IF_ERROR(read_pages(sequence.runtime().backend(), plane.layout, plane.pages.pages(),
+                                      (head - plane.first_head) * head_size, side, first,
+                                      rows.columns((head - heads.first) * head_size, count * head_size)));
+    head += count;
+  }
+  return absl::OkStatus();
+}
+
+Status write_rows(Sequence& sequence, int64_t layer, backend::Side side, int64_t first, const TensorView& rows) {
+  const int64_t head_size = sequence.model().layer(layer).head_size;
+  for (const ExactPlane& plane : sequence.storage().planes_of(layer)) {
+    const TensorView input = rows.columns(plane.first_head * head_size, plane.layout.width);
+    FOLDKV_RETURN_IF_ERROR(for_each_page(plane.layout, plane.pages.pages(), side, first, rows.row_count,
+                                         [&](const MutableTensorView& target, int64_t before) {
+                                           return sequence.runtime().backend().convert(
+                                               input.rows(before, target.row_count), target);
+                                         }));
+  }
+  return absl::OkStatus();
 }
 
 Status read_stacked_rows(backend::Backend& backend, const backend::StackedRows& rows, int64_t first, int64_t count,
@@ -57,20 +77,12 @@ Status read_stacked_rows(backend::Backend& backend, const backend::StackedRows& 
     for (const backend::ExactRegion& layer : rows.layers) {
       const MutableTensorView view{reinterpret_cast<std::byte*>(part), NumberFormat::kF32, run, rows.layout.width,
                                    rows.width()};
-      FOLDKV_RETURN_IF_ERROR(read_pages(backend, rows.layout, layer.pages, rows.side, rows.slot(first + done), view));
+      FOLDKV_RETURN_IF_ERROR(read_pages(backend, rows.layout, layer.pages, 0, rows.side, rows.slot(first + done), view));
       part += rows.layout.width;
     }
     done += run;
   }
   return absl::OkStatus();
-}
-
-Status write_exact_rows(Sequence& sequence, int64_t layer, backend::Side side, int64_t first, const TensorView& input) {
-  const SequenceStorage& storage = sequence.storage();
-  return for_each_page(storage.exact_layout(layer), storage.exact_pages(layer).pages(), side, first, input.row_count,
-                       [&](const MutableTensorView& rows, int64_t before) {
-                         return sequence.runtime().backend().convert(input.rows(before, rows.row_count), rows);
-                       });
 }
 
 }  // namespace foldkv

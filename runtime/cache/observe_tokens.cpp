@@ -24,7 +24,8 @@ StatusOr<LayerRows> read_layers(const Sequence& sequence, backend::Side side, in
     auto& numbers = rows.numbers.emplace_back(static_cast<size_t>(count * width));
     const MutableTensorView view{reinterpret_cast<std::byte*>(numbers.data()), NumberFormat::kF32, count, width,
                                  width};
-    FOLDKV_RETURN_IF_ERROR(read_exact_rows(sequence, layer, side, first, view));
+    FOLDKV_RETURN_IF_ERROR(
+        read_heads(sequence, layer, {0, sequence.model().layer(layer).kv_heads}, side, first, view));
     rows.views.push_back(view);
   }
   return rows;

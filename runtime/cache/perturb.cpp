@@ -36,10 +36,11 @@ Status Sequence::perturb(const PerturbQuestion& question) {
   const StatusOr<ExactRows> target =
       find_exact_rows(*this, question.layer, question.side, question.first_token, question.token_count);
   if (!target.ok()) return with_argument(target.status(), "options.first_token");
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, positions());
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, positions(question.layer, 0));
   const Status written = rewrite_exact_rows(*this, *target, [&](int64_t first, const MutableTensorView& piece) {
+    const HeadRange heads = {0, model().layer(question.layer).kv_heads};
     FOLDKV_RETURN_IF_ERROR(
-        read_exact_rows(*this, question.layer, question.side, target->first_slot + first, piece));
+        read_heads(*this, question.layer, heads, question.side, target->first_slot + first, piece));
     const std::span<const int32_t> rest(all);
     perturb_rows(question, model().layer(question.layer),
                  rest.subspan(static_cast<size_t>(question.first_token + first),

@@ -23,7 +23,10 @@ StatusOr<ExactRows> find_exact_rows(const Sequence& sequence, int64_t layer, bac
   if (!sequence.storage().stores(layer)) {
     return state_error(absl::StrCat("layer ", layer, " reads another layer's keys and values and has none of its own"));
   }
-  const TokenRun run = token_run(sequence, layer, first_token);
+  if (!sequence.heads_agree(layer)) {
+    return state_error(absl::StrCat("the KV heads of layer ", layer, " hold different tokens"));
+  }
+  const TokenRun run = token_run(sequence, layer, 0, first_token);
   if (run.region == Region::kExact && run.count >= count) return ExactRows{layer, side, run.slot, count};
   const int64_t latent = run.region == Region::kLatent ? first_token : first_token + run.count;
   return state_error(absl::StrCat("token ", latent, " of layer ", layer,
@@ -32,18 +35,19 @@ StatusOr<ExactRows> find_exact_rows(const Sequence& sequence, int64_t layer, bac
 
 Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows fill) {
   backend::Backend& backend = sequence.runtime().backend();
-  const backend::ExactLayout& layout = sequence.storage().exact_layout(target.layer);
+  const NumberFormat format = sequence.policy().format;
+  const int64_t width = sequence.model().layer(target.layer).key_width();
   const int64_t most = std::min(kPieceTokens, target.count);
-  std::vector<std::byte> numbers(static_cast<size_t>(most * layout.width * bytes_of(NumberFormat::kF32)));
-  std::vector<std::byte> rounded(static_cast<size_t>(most * layout.row_bytes()));
+  std::vector<std::byte> numbers(static_cast<size_t>(most * width * bytes_of(NumberFormat::kF32)));
+  std::vector<std::byte> rounded(static_cast<size_t>(most * width * bytes_of(format)));
   for (const bool writes : {false, true}) {
     for (int64_t done = 0; done < target.count; done += most) {
       const int64_t count = std::min(most, target.count - done);
-      const MutableTensorView rows = rows_in(numbers, NumberFormat::kF32, count, layout.width);
+      const MutableTensorView rows = rows_in(numbers, NumberFormat::kF32, count, width);
       FOLDKV_RETURN_IF_ERROR(fill(done, rows));
       FOLDKV_RETURN_IF_ERROR(
-          writes ? write_exact_rows(sequence, target.layer, target.side, target.first_slot + done, rows)
-                 : backend.convert(rows, rows_in(rounded, layout.format, count, layout.width)));
+          writes ? write_rows(sequence, target.layer, target.side, target.first_slot + done, rows)
+                 : backend.convert(rows, rows_in(rounded, format, count, width)));
     }
   }
   return absl::OkStatus();

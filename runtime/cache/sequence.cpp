@@ -3,7 +3,12 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
+#include "runtime/cache/attention_record.h"
+#include "runtime/cache/check_eviction.h"
+#include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/encode_run.h"
+#include "runtime/cache/token_pages.h"
+#include "runtime/cache/token_run.h"
 
 namespace foldkv {
 namespace {
@@ -30,6 +35,8 @@ StatusOr<std::shared_ptr<Sequence>> Sequence::create(std::shared_ptr<Runtime> ru
   FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedModel> shared_model, runtime->share_model(model));
   FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedProfile> shared_profile,
                           runtime->share_profile(*model, profile));
+  const Status eviction = check_eviction(*model, shared_profile->data, policy);
+  if (!eviction.ok()) return eviction;
   FOLDKV_RETURN_IF_ERROR(check_kernels(runtime->backend(), shared_model->data, shared_profile->data, policy.plan));
   model->freeze();
   return std::shared_ptr<Sequence>(
@@ -56,12 +63,12 @@ Status Sequence::compress() {
   if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
   const absl::Cleanup release = [this] { release_ownership(); };
   StorageChange change;
-  change.encoded_tokens =
-      encode_count(policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true, storage_.run_tokens()});
-  return change.encoded_tokens > 0 ? encode_now(change) : absl::OkStatus();
+  change.encoded_tokens = encode_count(
+      policy_, {storage_.grouped_exact_tokens(), storage_.has_latents(), true, storage_.run_tokens()});
+  return change.encoded_tokens > 0 || policy_.eviction != nullptr ? compress_now(change) : absl::OkStatus();
 }
 
-Status Sequence::encode_now(const StorageChange& change) {
+Status Sequence::compress_now(StorageChange change) {
   Arena& arena = runtime_->arena();
   // Until the change is published this drops what was reserved; afterwards there is nothing to drop.
   const absl::Cleanup settle = [this, &arena] {
@@ -69,13 +76,37 @@ Status Sequence::encode_now(const StorageChange& change) {
     arena.give_back();
   };
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
-  const int64_t bytes = encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens);
-  FOLDKV_ASSIGN_OR_RETURN(const Block workspace, Block::allocate(arena, Role::kScratch, bytes));
-  FOLDKV_ASSIGN_OR_RETURN(const Energies energies, encode_run(*this, change, workspace.data()));
-  std::vector<int32_t> moved(moved_tokens(*this, change));
-  FOLDKV_RETURN_IF_ERROR(close_gap(*this, change, moved));
-  publish(change, energies, next_position_, true);
+  AttentionRecord record(*this, 0);
+  FOLDKV_ASSIGN_OR_RETURN(int64_t bytes, decide_workspace(*runtime_, model_->data, policy_, record.plan(),
+                                                          storage_.token_count()));
+  if (change.encoded_tokens > 0) {
+    bytes = std::max(bytes, encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens));
+  }
+  bytes = round_up(bytes, kBlockAlignment);
+  FOLDKV_ASSIGN_OR_RETURN(const Block scratch,
+                          Block::allocate(arena, Role::kScratch, bytes + record.scratch_bytes()));
+  FOLDKV_RETURN_IF_ERROR(record.begin(arena, scratch.data() + bytes));
+  DecisionQuestion question;
+  question.change = change;
+  question.asked = true;
+  FOLDKV_ASSIGN_OR_RETURN(const KeptTokens kept, decide_tokens(*this, record, question, scratch.data()));
+  count_kept(storage_, kept, change);
+  Energies energies;
+  if (change.encoded_tokens > 0) {
+    FOLDKV_ASSIGN_OR_RETURN(energies, encode_run(*this, change, kept, scratch.data()));
+  }
+  std::vector<int32_t> buffer(keep_buffer(storage_, kept, change));
+  FOLDKV_RETURN_IF_ERROR(gather_kept(*this, kept, change, buffer));
+  publish(change, energies, kept.reindexed ? held_after(storage_, change) : next_position_, true);
+  keep_record(record, false);
   return absl::OkStatus();
+}
+
+void Sequence::keep_record(AttentionRecord& record, bool prompt_continues) {
+  window_ = prompt_continues ? record.take_window() : QueryWindow{};
+  if (record.forecasts()) moments_ = record.take_moments();
+  const bool generation = policy_.eviction != nullptr && policy_.eviction->policy.selection.interval > 0;
+  if (!prompt_continues && !generation) moments_ = {};
 }
 
 Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
@@ -97,6 +128,12 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
   return absl::OkStatus();
 }
 
+Ledger Sequence::ledger() const {
+  Ledger ledger = storage_.ledger();
+  ledger.charge(Role::kPositions, window_.memory.charged_bytes() + moments_.memory.charged_bytes());
+  return ledger;
+}
+
 Energies Sequence::expected_energies() const {
   const std::vector<Energies>& plans = profile_->data.expected_energies;
   return plans.empty() ? Energies{} : plans[policy_.plan];
@@ -110,35 +147,64 @@ void Sequence::publish(const StorageChange& change, const Energies& energies, in
   if (prompt_ends) prompt_open_ = false;
 }
 
-StatusOr<std::vector<int32_t>> Sequence::positions() const {
-  std::vector<int32_t> positions(static_cast<size_t>(storage_.token_count()));
-  if (positions.empty()) return positions;
-  const ExactSet* set = &storage_.sets().front();
-  for (const ExactSet& candidate : storage_.sets()) {
-    if (candidate.grouped) set = &candidate;
+bool Sequence::heads_agree(int64_t layer) const {
+  const std::span<const ExactPlane> planes = storage_.planes_of(layer);
+  return planes.size() == 1 || std::all_of(planes.begin(), planes.end(), [&](const ExactPlane& plane) {
+    return storage_.set_of(plane).token_count == storage_.token_count();
+  });
+}
+
+int64_t Sequence::latent_tokens_of(int64_t layer) const {
+  const GroupPlace place = profile_->data.place_of_layer[static_cast<size_t>(layer)];
+  return place.group < 0 ? 0 : storage_.latent_tokens(place.group);
+}
+
+int64_t Sequence::held_tokens(int64_t layer, int64_t head) const {
+  return storage_.set_of(layer, head).token_count + latent_tokens_of(layer);
+}
+
+StatusOr<std::vector<int32_t>> Sequence::positions(int64_t layer, int64_t head) const {
+  std::vector<int32_t> positions(static_cast<size_t>(held_tokens(layer, head)));
+  for (int64_t token = 0; token < std::ssize(positions);) {
+    const TokenRun run = token_run(*this, layer, head, token);
+    const GroupPlace place = profile_->data.place_of_layer[static_cast<size_t>(layer)];
+    const PageList& pages = run.region == Region::kExact ? storage_.set_of(layer, head).tokens
+                                                         : storage_.latent_set_of(place.group).tokens;
+    FOLDKV_RETURN_IF_ERROR(
+        read_positions(runtime_->backend(), pages, run.slot, run.count, positions.data() + token));
+    token += run.count;
   }
-  backend::Backend& backend = runtime_->backend();
-  const int64_t latents = set->grouped ? storage_.latent_tokens() : 0;
-  const int64_t before = latents > 0 ? storage_.sink_slots() : set->token_count;
-  FOLDKV_RETURN_IF_ERROR(read_positions(backend, set->positions, 0, before, positions.data()));
-  FOLDKV_RETURN_IF_ERROR(
-      read_positions(backend, storage_.latent_positions(), 0, latents, positions.data() + before));
-  FOLDKV_RETURN_IF_ERROR(read_positions(backend, set->positions, before, set->token_count - before,
-                                        positions.data() + before + latents));
   return positions;
 }
 
-backend::ExactRegion Sequence::exact_region(int64_t layer, int64_t token_count) const {
-  return {storage_.exact_pages(layer).pages(), token_count};
+StatusOr<std::vector<int32_t>> Sequence::positions() const {
+  std::vector<int32_t> all;
+  std::vector<int32_t> merged;
+  for (const ExactSet& set : storage_.exact_sets()) {
+    const ExactPlane& plane = storage_.planes()[static_cast<size_t>(set.planes.front())];
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> held, positions(plane.layer, plane.first_head));
+    merged.clear();
+    std::set_union(all.begin(), all.end(), held.begin(), held.end(), std::back_inserter(merged));
+    all.swap(merged);
+  }
+  return all;
 }
 
-backend::PositionRegion Sequence::exact_positions(int64_t layer) const {
-  const PageList& pages = storage_.set_of(layer).positions;
-  return {pages.pages(), pages.page_tokens()};
-}
-
-backend::PositionRegion Sequence::latent_positions() const {
-  return {storage_.latent_positions().pages(), storage_.latent_positions().page_tokens()};
+backend::AttendSequence Sequence::attend_view(const ExactPlane& plane, int64_t layer, int64_t new_tokens) const {
+  const ExactSet& set = storage_.set_of(plane);
+  backend::AttendSequence view;
+  view.exact = {plane.pages.pages(), set.token_count + new_tokens};
+  view.exact_positions = {set.tokens.pages(), set.tokens.page_tokens()};
+  if (plane.head_count < model().layer(layer).kv_heads) {
+    view.first_head = plane.first_head;
+    view.head_count = plane.head_count;
+  }
+  const GroupPlace place = profile_->data.place_of_layer[static_cast<size_t>(layer)];
+  if (place.group < 0) return view;
+  const LatentSet& latents = storage_.latent_set_of(place.group);
+  view.latent = latent_region(place.group, latents.token_count);
+  view.latent_positions = {latents.tokens.pages(), latents.tokens.page_tokens()};
+  return view;
 }
 
 backend::LatentRegion Sequence::latent_region(int64_t group, int64_t token_count) const {
@@ -173,34 +239,6 @@ const BasisPair& Sequence::bases(int64_t group, backend::Side side) const {
   const auto index = static_cast<size_t>(group);
   const PreparedGroup& prepared = profile_->data.groups[index];
   return prepared.kind == GroupKind::kSequence ? storage_.groups()[index].bases(side) : prepared.bases(side);
-}
-
-Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
-                      int32_t* positions) {
-  while (count > 0) {
-    const int64_t row = first % pages.page_tokens();
-    const int64_t run = std::min(count, pages.page_tokens() - row);
-    FOLDKV_RETURN_IF_ERROR(backend.copy_to_host(reinterpret_cast<std::byte*>(positions),
-                                                pages.page_of(first) + row * 4, run * 4));
-    first += run;
-    count -= run;
-    positions += run;
-  }
-  return absl::OkStatus();
-}
-
-Status write_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
-                       const int32_t* positions) {
-  while (count > 0) {
-    const int64_t row = first % pages.page_tokens();
-    const int64_t run = std::min(count, pages.page_tokens() - row);
-    FOLDKV_RETURN_IF_ERROR(backend.copy_to_device(pages.page_of(first) + row * 4,
-                                                  reinterpret_cast<const std::byte*>(positions), run * 4));
-    first += run;
-    count -= run;
-    positions += run;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace foldkv

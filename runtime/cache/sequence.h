@@ -3,8 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "runtime/cache/query_moments.h"
+#include "runtime/cache/query_window.h"
 #include "runtime/cache/runtime.h"
 #include "runtime/cache/sequence_policy.h"
 #include "runtime/cache/sequence_storage.h"
@@ -13,12 +16,15 @@
 
 namespace foldkv {
 
+class AttentionRecord;
+
 struct RebuildQuestion {
   int64_t layer = 0;
   backend::Side side = backend::Side::kKeys;
   bool rotated = false;
-  int64_t first_token = 0;
-  int64_t token_count = 0;  // 0: all from first_token
+  int64_t first_token = 0;  // among those that are held
+  int64_t token_count = 0;
+  std::optional<int64_t> head = std::nullopt;  // nullopt: all KV heads, which must hold the same tokens
 };
 
 struct ReplaceQuestion {
@@ -42,6 +48,8 @@ struct PerturbQuestion {
 //   grouped layers    | sinks (exact) | latents | recent and generated (exact) |
 //   other layers      | exact                                                  |
 //
+// An eviction policy may leave each layer, head or layer group other tokens than the rest (token_sets.h).
+//
 // Const functions may run concurrently; a sequence that is part of an open step belongs to the step.
 class Sequence {
  public:
@@ -57,7 +65,8 @@ class Sequence {
 
   // Encodes all that the policy allows. State error while a step is open.
   [[nodiscard]] Status compress();
-  // Keys or values of one layer as attention sees them; output [tokens][key width], any format, host memory.
+  // Keys or values of one layer as attention sees them; output [tokens][key width], or [tokens][head size] of one head,
+  // any format, host memory. State error when all heads are asked for and hold different tokens.
   [[nodiscard]] Status rebuild(const RebuildQuestion& question, const MutableTensorView& output) const;
   // An independent sequence that holds the same. The pages are copied: budget error when they do not fit. State error
   // while a step is open. What observes this sequence does not observe the other.
@@ -70,7 +79,15 @@ class Sequence {
   // Observed at every commit from now on; null detaches.
   [[nodiscard]] Status attach(std::shared_ptr<Calibrator> calibrator);
 
+  // Of the tokens that a KV head of a layer holds, rising.
+  [[nodiscard]] StatusOr<std::vector<int32_t>> positions(int64_t layer, int64_t head) const;
+  // Of the tokens that any layer holds, rising.
   [[nodiscard]] StatusOr<std::vector<int32_t>> positions() const;
+  // Whether all KV heads of a layer hold the same tokens, as they do until heads evict on their own.
+  [[nodiscard]] bool heads_agree(int64_t layer) const;
+  [[nodiscard]] int64_t held_tokens(int64_t layer, int64_t head) const;
+  // 0 for a layer in no group.
+  [[nodiscard]] int64_t latent_tokens_of(int64_t layer) const;
   [[nodiscard]] int64_t next_position() const { return next_position_; }
   [[nodiscard]] const Model& model() const { return *model_->data.model; }
   [[nodiscard]] const std::shared_ptr<const SharedModel>& shared_model() const { return model_; }
@@ -78,6 +95,8 @@ class Sequence {
   [[nodiscard]] const SequencePolicy& policy() const { return policy_; }
   [[nodiscard]] const SequenceStorage& storage() const { return storage_; }
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
+  // Every byte that the sequence holds.
+  [[nodiscard]] Ledger ledger() const;
   // Of the tokens encoded so far, and what tokens of the calibration text would have on average; zeros: not known.
   [[nodiscard]] const Energies& energies() const { return energies_; }
   [[nodiscard]] Energies expected_energies() const;
@@ -90,13 +109,18 @@ class Sequence {
   [[nodiscard]] bool prompt_open() const { return prompt_open_; }
   [[nodiscard]] const std::shared_ptr<Calibrator>& calibrator() const { return calibrator_; }
   // energies: of the encoded run.
+  // The last queries of a prompt that goes on, for the eviction policy.
+  [[nodiscard]] const QueryWindow& window() const { return window_; }
+  // Of the prompt's queries so far, likewise; kept in generation when the policy evicts there.
+  [[nodiscard]] const QueryMoments& moments() const { return moments_; }
+  // What the policy needs of an attention record that the sequence has lived through.
+  void keep_record(AttentionRecord& record, bool prompt_continues);
   void publish(const StorageChange& change, const Energies& energies, int64_t next_position, bool prompt_ends);
 
-  // --- views for the backend. token_count may reach beyond what is published.
-  [[nodiscard]] backend::ExactRegion exact_region(int64_t layer, int64_t token_count) const;
-  [[nodiscard]] backend::PositionRegion exact_positions(int64_t layer) const;
+  // --- views for the backend. Counts of tokens may reach beyond what is published.
+  // The tokens of a plane and its layer's latents; rows are the caller's to fill in.
+  [[nodiscard]] backend::AttendSequence attend_view(const ExactPlane& plane, int64_t layer, int64_t new_tokens) const;
   [[nodiscard]] backend::LatentRegion latent_region(int64_t group, int64_t token_count) const;
-  [[nodiscard]] backend::PositionRegion latent_positions() const;
   // Of the profile or, where it leaves them to the sequence, its own; empty when latents are rows.
   [[nodiscard]] const BasisPair& bases(int64_t group, backend::Side side) const;
   // With layout null for a layer in no group.
@@ -105,7 +129,7 @@ class Sequence {
  private:
   Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
            std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy);
-  [[nodiscard]] Status encode_now(const StorageChange& change);
+  [[nodiscard]] Status compress_now(StorageChange change);
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<const SharedModel> model_;
@@ -113,16 +137,12 @@ class Sequence {
   SequencePolicy policy_;
   SequenceStorage storage_;
   std::shared_ptr<Calibrator> calibrator_;
+  QueryWindow window_;
+  QueryMoments moments_;
   Energies energies_;
   int64_t next_position_ = 0;
   bool prompt_open_ = true;
   std::atomic<bool> busy_{false};
 };
-
-// Copies of position pages, slots [first, first + count).
-[[nodiscard]] Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
-                                    int32_t* positions);
-[[nodiscard]] Status write_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
-                                     const int32_t* positions);
 
 }  // namespace foldkv

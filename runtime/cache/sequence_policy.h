@@ -2,14 +2,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <algorithm>
+#include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "runtime/base/number_format.h"
 #include "runtime/base/status.h"
+#include "runtime/model/model.h"
+#include "runtime/policy/eviction_policy.h"
 
 namespace foldkv {
 
 enum class MeanSource : int32_t { kSequence = 1, kProfile = 2 };
+
+// Positions [first, end).
+struct PositionRange {
+  int64_t first = 0;
+  int64_t end = 0;
+};
+
+// How a sequence evicts tokens.
+struct SequenceEviction {
+  EvictionPolicy policy;
+  int64_t layers_per_group = 4;       // that decide together under SelectionScope::kGroup where no profile groups them
+  std::vector<PositionRange> pinned;  // tokens that the host wants kept
+  std::vector<uint8_t> exempt;        // of each layer: 1 where all tokens stay; empty: layers with a sliding window
+  std::vector<std::vector<int32_t>> voting_heads;  // of each layer: query heads, best first; empty: all vote
+
+  [[nodiscard]] std::span<const int32_t> voting_of(int64_t layer) const {
+    if (voting_heads.empty() || policy.scoring.voting_heads == 0) return {};
+    const std::span<const int32_t> heads = voting_heads[static_cast<size_t>(layer)];
+    return heads.first(std::min(heads.size(), static_cast<size_t>(policy.scoring.voting_heads)));
+  }
+};
 
 // What a sequence keeps exact and when it compresses, with all defaults filled in.
 struct SequencePolicy {
@@ -19,7 +46,15 @@ struct SequencePolicy {
   std::optional<int64_t> fold_tokens = 64;  // nullopt: generated tokens stay exact
   MeanSource mean = MeanSource::kSequence;
   size_t plan = 0;  // of the profile
+  std::shared_ptr<const SequenceEviction> eviction;  // null: every token stays
 };
+
+// Whether eviction decides over the tokens of a layer.
+[[nodiscard]] inline bool evicts(const SequencePolicy& policy, const Model& model, int64_t layer) {
+  if (policy.eviction == nullptr) return false;
+  const std::vector<uint8_t>& exempt = policy.eviction->exempt;
+  return exempt.empty() ? model.layer(layer).window == 0 : exempt[static_cast<size_t>(layer)] == 0;
+}
 
 // A first run shorter than this gives no useful mean of its own: it stays exact until more has come.
 inline constexpr int64_t kShortestFirstRun = 16;

@@ -29,21 +29,8 @@ Status allocate_bases(Allocator& allocator, int64_t numbers, bool has_projection
 
 SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy)
     : policy_(policy),
-      source_of_layer_(profile.source_of_layer),
-      latent_positions_(Role::kPositions, kLatentPageTokens, kLatentPageTokens * 4) {
-  for (int64_t layer = 0; layer < model.layer_count(); ++layer) {
-    exact_layouts_.push_back({kExactPageTokens, model.layer(layer).key_width(), policy.format});
-    exact_pages_.emplace_back(Role::kExact, kExactPageTokens, exact_layouts_.back().page_bytes());
-    const bool grouped = profile.place_of_layer[static_cast<size_t>(layer)].group >= 0;
-    auto set = std::find_if(sets_.begin(), sets_.end(), [&](const ExactSet& s) { return s.grouped == grouped; });
-    if (set == sets_.end()) {
-      sets_.emplace_back();
-      sets_.back().grouped = grouped;
-      set = std::prev(sets_.end());
-    }
-    if (stores(layer)) set->layers.push_back(static_cast<int32_t>(layer));
-    set_of_layer_.push_back(static_cast<int32_t>(set - sets_.begin()));
-  }
+      sets_(make_token_sets(model, profile, policy)),
+      source_of_layer_(profile.source_of_layer) {
   for (const PreparedGroup& group : profile.groups) {
     const backend::LatentLayout& layout = group.layouts[policy.plan];
     groups_.push_back({PageList(Role::kLatent, layout.page_tokens, layout.page_bytes), {}, {}, {}, {}, {}});
@@ -54,29 +41,35 @@ SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& prof
 }
 
 Status SequenceStorage::reserve(Allocator& allocator, const StorageChange& change) {
-  Status status = reserve_exact(allocator, change.new_tokens);
-  if (status.ok() && change.encoded_tokens > 0) status = reserve_latent(allocator, change.encoded_tokens);
+  const auto grow = [&]() -> Status {
+    for (size_t set = 0; set < sets_.exact.size(); ++set) {
+      FOLDKV_RETURN_IF_ERROR(grow_exact(allocator, set, sets_.exact[set].token_count + change.new_tokens));
+    }
+    if (change.encoded_tokens == 0) return absl::OkStatus();
+    for (size_t set = 0; set < sets_.latent.size(); ++set) {
+      FOLDKV_RETURN_IF_ERROR(grow_latent(allocator, set, sets_.latent[set].token_count + change.encoded_tokens));
+    }
+    return has_latents_ ? absl::OkStatus() : reserve_sequence_blocks(allocator);
+  };
+  const Status status = grow();
   if (!status.ok()) rollback(allocator);
   return status;
 }
 
-Status SequenceStorage::reserve_exact(Allocator& allocator, int64_t new_tokens) {
-  for (ExactSet& set : sets_) {
-    FOLDKV_RETURN_IF_ERROR(set.positions.grow(allocator, set.token_count + new_tokens));
-    for (int32_t layer : set.layers) {
-      PageList& pages = exact_pages_[static_cast<size_t>(layer)];
-      FOLDKV_RETURN_IF_ERROR(pages.grow(allocator, set.token_count + new_tokens));
-    }
+Status SequenceStorage::grow_exact(Allocator& allocator, size_t set, int64_t tokens) {
+  FOLDKV_RETURN_IF_ERROR(sets_.exact[set].tokens.grow(allocator, tokens));
+  for (int32_t plane : sets_.exact[set].planes) {
+    FOLDKV_RETURN_IF_ERROR(sets_.planes[static_cast<size_t>(plane)].pages.grow(allocator, tokens));
   }
   return absl::OkStatus();
 }
 
-Status SequenceStorage::reserve_latent(Allocator& allocator, int64_t encoded_tokens) {
-  FOLDKV_RETURN_IF_ERROR(latent_positions_.grow(allocator, latent_tokens_ + encoded_tokens));
-  for (GroupStorage& group : groups_) {
-    FOLDKV_RETURN_IF_ERROR(group.pages.grow(allocator, latent_tokens_ + encoded_tokens));
+Status SequenceStorage::grow_latent(Allocator& allocator, size_t set, int64_t tokens) {
+  FOLDKV_RETURN_IF_ERROR(sets_.latent[set].tokens.grow(allocator, tokens));
+  for (int32_t group : sets_.latent[set].groups) {
+    FOLDKV_RETURN_IF_ERROR(groups_[static_cast<size_t>(group)].pages.grow(allocator, tokens));
   }
-  return latent_tokens_ > 0 ? absl::OkStatus() : reserve_sequence_blocks(allocator);
+  return absl::OkStatus();
 }
 
 Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
@@ -100,34 +93,43 @@ Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
 
 Status SequenceStorage::reserve_copy(Allocator& allocator, const SequenceStorage& source) {
   const auto grow = [&]() -> Status {
-    for (size_t index = 0; index < sets_.size(); ++index) {
-      const int64_t tokens = source.sets_[index].token_count;
-      FOLDKV_RETURN_IF_ERROR(sets_[index].positions.grow(allocator, tokens));
-      for (int32_t layer : sets_[index].layers) {
-        FOLDKV_RETURN_IF_ERROR(exact_pages_[static_cast<size_t>(layer)].grow(allocator, tokens));
-      }
+    for (size_t set = 0; set < sets_.exact.size(); ++set) {
+      FOLDKV_RETURN_IF_ERROR(grow_exact(allocator, set, source.sets_.exact[set].token_count));
     }
-    return source.latent_tokens_ > 0 ? reserve_latent(allocator, source.latent_tokens_) : absl::OkStatus();
+    for (size_t set = 0; set < sets_.latent.size(); ++set) {
+      FOLDKV_RETURN_IF_ERROR(grow_latent(allocator, set, source.sets_.latent[set].token_count));
+    }
+    return source.has_latents_ ? reserve_sequence_blocks(allocator) : absl::OkStatus();
   };
   if (const Status status = grow(); !status.ok()) {
     rollback(allocator);
     return status;
   }
   token_count_ = source.token_count_;
-  latent_tokens_ = source.latent_tokens_;
-  for (size_t index = 0; index < sets_.size(); ++index) sets_[index].token_count = source.sets_[index].token_count;
+  has_latents_ = source.has_latents_;
+  for (size_t set = 0; set < sets_.exact.size(); ++set) {
+    sets_.exact[set].token_count = source.sets_.exact[set].token_count;
+    sets_.exact[set].budget = source.sets_.exact[set].budget;
+  }
+  for (size_t set = 0; set < sets_.latent.size(); ++set) {
+    sets_.latent[set].token_count = source.sets_.latent[set].token_count;
+  }
   return absl::OkStatus();
 }
 
 void SequenceStorage::rollback(Allocator& allocator) {
-  for (ExactSet& set : sets_) {
-    set.positions.shrink(allocator, set.token_count);
-    for (int32_t layer : set.layers) exact_pages_[static_cast<size_t>(layer)].shrink(allocator, set.token_count);
+  for (ExactSet& set : sets_.exact) {
+    set.tokens.shrink(allocator, set.token_count);
+    for (int32_t plane : set.planes) {
+      sets_.planes[static_cast<size_t>(plane)].pages.shrink(allocator, set.token_count);
+    }
   }
-  latent_positions_.shrink(allocator, latent_tokens_);
+  for (LatentSet& set : sets_.latent) {
+    set.tokens.shrink(allocator, set.token_count);
+    for (int32_t group : set.groups) groups_[static_cast<size_t>(group)].pages.shrink(allocator, set.token_count);
+  }
+  if (has_latents_) return;
   for (GroupStorage& group : groups_) {
-    group.pages.shrink(allocator, latent_tokens_);
-    if (latent_tokens_ > 0) continue;
     group.key_mean.reset();
     group.value_mean.reset();
     group.correction_basis.reset();
@@ -138,32 +140,59 @@ void SequenceStorage::rollback(Allocator& allocator) {
 
 void SequenceStorage::publish(Allocator& allocator, const StorageChange& change) {
   token_count_ += change.new_tokens;
-  latent_tokens_ += change.encoded_tokens;
-  for (ExactSet& set : sets_) {
-    set.token_count += change.new_tokens - (set.grouped ? change.encoded_tokens : 0);
+  has_latents_ = has_latents_ || change.encoded_tokens > 0;
+  for (size_t index = 0; index < sets_.exact.size(); ++index) {
+    ExactSet& set = sets_.exact[index];
+    set.token_count = change.exact_counts.empty()
+                          ? set.token_count + change.new_tokens - (set.grouped ? change.encoded_tokens : 0)
+                          : change.exact_counts[index];
+    if (!change.budgets.empty()) set.budget = change.budgets[index];
+  }
+  for (size_t index = 0; index < sets_.latent.size(); ++index) {
+    LatentSet& set = sets_.latent[index];
+    set.token_count =
+        change.latent_counts.empty() ? set.token_count + change.encoded_tokens : change.latent_counts[index];
   }
   rollback(allocator);  // what is beyond the new counts is not needed any more
 }
 
 void SequenceStorage::release(Allocator& allocator) {
   token_count_ = 0;
-  latent_tokens_ = 0;
-  for (ExactSet& set : sets_) set.token_count = 0;
+  has_latents_ = false;
+  for (ExactSet& set : sets_.exact) set.token_count = 0;
+  for (LatentSet& set : sets_.latent) set.token_count = 0;
   rollback(allocator);
 }
 
+int64_t SequenceStorage::latent_tokens() const {
+  int64_t most = 0;
+  for (const LatentSet& set : sets_.latent) most = std::max(most, set.token_count);
+  return most;
+}
+
 int64_t SequenceStorage::grouped_exact_tokens() const {
-  for (const ExactSet& set : sets_) {
+  for (const ExactSet& set : sets_.exact) {
     if (set.grouped) return set.token_count;
   }
   return 0;
 }
 
+std::span<const ExactPlane> SequenceStorage::planes_of(int64_t layer) const {
+  const auto source = static_cast<size_t>(source_of_layer_[static_cast<size_t>(layer)]);
+  const auto first = static_cast<size_t>(sets_.first_plane[source]);
+  return {sets_.planes.data() + first, static_cast<size_t>(sets_.first_plane[source + 1]) - first};
+}
+
+const ExactSet& SequenceStorage::set_of(const ExactPlane& plane) const {
+  const auto index = static_cast<size_t>(&plane - sets_.planes.data());
+  return sets_.exact[static_cast<size_t>(sets_.set_of_plane[index])];
+}
+
 Ledger SequenceStorage::ledger() const {
   Ledger ledger;
-  for (const ExactSet& set : sets_) ledger.charge(Role::kPositions, set.positions.bytes());
-  for (const PageList& pages : exact_pages_) ledger.charge(Role::kExact, pages.bytes());
-  ledger.charge(Role::kPositions, latent_positions_.bytes());
+  for (const ExactSet& set : sets_.exact) ledger.charge(Role::kPositions, set.tokens.bytes());
+  for (const LatentSet& set : sets_.latent) ledger.charge(Role::kPositions, set.tokens.bytes());
+  for (const ExactPlane& plane : sets_.planes) ledger.charge(Role::kExact, plane.pages.bytes());
   for (const GroupStorage& group : groups_) {
     ledger.charge(Role::kLatent, group.pages.bytes());
     ledger.charge(Role::kMean, group.key_mean.charged_bytes() + group.value_mean.charged_bytes());

@@ -1,27 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backends/interface/layout.h"
-#include "runtime/cache/prepared.h"
-#include "runtime/cache/sequence_policy.h"
-#include "runtime/memory/page_list.h"
+#include "runtime/cache/token_sets.h"
 
 namespace foldkv {
-
-// Small pages: a sequence with few exact tokens would otherwise pay for empty slots in every layer.
-inline constexpr int64_t kExactPageTokens = 16;
-
-// Layers that hold the same tokens in their exact regions.
-//
-//   slots   | sinks | recent and generated tokens |      rising positions, no holes
-struct ExactSet {
-  std::vector<int32_t> layers;
-  bool grouped = false;  // the layers belong to groups: tokens between sinks and recent ones move to latents
-  int64_t token_count = 0;
-  PageList positions{Role::kPositions, kExactPageTokens, kExactPageTokens * 4};
-};
 
 struct GroupStorage {
   PageList pages;
@@ -46,7 +32,11 @@ struct GroupSizes {
 // What one step or one call to compress adds and moves.
 struct StorageChange {
   int64_t new_tokens = 0;
-  int64_t encoded_tokens = 0;  // of the grouped set, from the first slot after the sinks
+  int64_t encoded_tokens = 0;  // of each grouped set, from the first slot after the sinks on: they leave it
+  // What is left of sets after eviction, decided after the change was reserved; empty: nothing is evicted.
+  std::vector<int64_t> exact_counts;   // of each exact set; of a grouped one as without eviction
+  std::vector<int64_t> latent_counts;  // of each latent set, the encoded run's included
+  std::vector<TokenBudget> budgets;    // of each exact set; empty: as they are
 };
 
 // The pages of one sequence. reserve / publish / rollback are a transaction; the same code runs on an arena and on a
@@ -67,8 +57,14 @@ class SequenceStorage {
   void publish(Allocator& allocator, const StorageChange& change);
   void release(Allocator& allocator);
 
+  // Fed so far, whether they are still held or not.
   [[nodiscard]] int64_t token_count() const { return token_count_; }
-  [[nodiscard]] int64_t latent_tokens() const { return latent_tokens_; }
+  // Held by a group as latents.
+  [[nodiscard]] int64_t latent_tokens(int64_t group) const { return latent_set_of(group).token_count; }
+  // The most that a group holds; 0 without groups.
+  [[nodiscard]] int64_t latent_tokens() const;
+  // A run has been encoded, so that means and bases are known. (All of it may have been evicted since.)
+  [[nodiscard]] bool has_latents() const { return has_latents_; }
   // Exact tokens in layers that belong to a group; 0 without groups.
   [[nodiscard]] int64_t grouped_exact_tokens() const;
   [[nodiscard]] bool has_groups() const { return !groups_.empty(); }
@@ -77,42 +73,44 @@ class SequenceStorage {
   // Slot at which encoded runs begin.
   [[nodiscard]] int64_t sink_slots() const { return policy_.sink_tokens; }
 
-  [[nodiscard]] const std::vector<ExactSet>& sets() const { return sets_; }
-  [[nodiscard]] const ExactSet& set_of(int64_t layer) const {
-    return sets_[static_cast<size_t>(set_of_layer_[static_cast<size_t>(layer)])];
+  [[nodiscard]] const std::vector<ExactSet>& exact_sets() const { return sets_.exact; }
+  [[nodiscard]] const std::vector<LatentSet>& latent_sets() const { return sets_.latent; }
+  [[nodiscard]] int64_t latent_index_of(int64_t group) const {
+    return sets_.latent_of_group[static_cast<size_t>(group)];
   }
-  [[nodiscard]] const backend::ExactLayout& exact_layout(int64_t layer) const {
-    return exact_layouts_[static_cast<size_t>(layer)];
+  [[nodiscard]] const LatentSet& latent_set_of(int64_t group) const {
+    return sets_.latent[static_cast<size_t>(latent_index_of(group))];
   }
-  // Those of the layer that it reads.
-  [[nodiscard]] const PageList& exact_pages(int64_t layer) const {
-    return exact_pages_[static_cast<size_t>(source_of_layer_[static_cast<size_t>(layer)])];
+  // Of the layer that this one reads, itself as a rule: one for all heads, or one for each.
+  [[nodiscard]] std::span<const ExactPlane> planes_of(int64_t layer) const;
+  [[nodiscard]] const ExactPlane& plane_of(int64_t layer, int64_t head = 0) const {
+    const std::span<const ExactPlane> planes = planes_of(layer);
+    return planes[planes.size() == 1 ? 0 : static_cast<size_t>(head)];
   }
+  [[nodiscard]] const ExactSet& set_of(const ExactPlane& plane) const;
+  [[nodiscard]] const ExactSet& set_of(int64_t layer, int64_t head = 0) const { return set_of(plane_of(layer, head)); }
+  [[nodiscard]] int64_t layer_count() const { return std::ssize(source_of_layer_); }
+  [[nodiscard]] const std::vector<ExactPlane>& planes() const { return sets_.planes; }
   // False for a layer that reads another one.
   [[nodiscard]] bool stores(int64_t layer) const { return source_of_layer_[static_cast<size_t>(layer)] == layer; }
-  [[nodiscard]] const PageList& latent_positions() const { return latent_positions_; }
   [[nodiscard]] const std::vector<GroupStorage>& groups() const { return groups_; }
 
   [[nodiscard]] Ledger ledger() const;
 
  private:
-  [[nodiscard]] Status reserve_exact(Allocator& allocator, int64_t new_tokens);
-  [[nodiscard]] Status reserve_latent(Allocator& allocator, int64_t encoded_tokens);
+  [[nodiscard]] Status grow_exact(Allocator& allocator, size_t set, int64_t tokens);
+  [[nodiscard]] Status grow_latent(Allocator& allocator, size_t set, int64_t tokens);
   [[nodiscard]] Status reserve_sequence_blocks(Allocator& allocator);
 
   SequencePolicy policy_;
-  std::vector<backend::ExactLayout> exact_layouts_;
-  std::vector<PageList> exact_pages_;  // one for each layer
-  std::vector<ExactSet> sets_;
-  std::vector<int32_t> set_of_layer_;
+  TokenSets sets_;
   std::vector<int32_t> source_of_layer_;
   std::vector<GroupStorage> groups_;
   std::vector<GroupSizes> group_sizes_;
   int64_t run_tokens_ = 1;
   bool own_means_ = false;
-  PageList latent_positions_;
+  bool has_latents_ = false;
   int64_t token_count_ = 0;
-  int64_t latent_tokens_ = 0;
 };
 
 }  // namespace foldkv

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/encode_run.h"
+#include "runtime/cache/token_pages.h"
 
 namespace foldkv {
 
@@ -24,7 +26,9 @@ StatusOr<std::unique_ptr<Step>> Step::begin(std::shared_ptr<Runtime> runtime, st
 
 Step::Step(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds, const StepRules& rules)
     : runtime_(std::move(runtime)), feeds_(std::move(feeds)), parts_(feeds_.size()), rules_(rules) {
-  attend_sequences_.reserve(feeds_.size());
+  size_t views = 0;
+  for (const Feed& feed : feeds_) views += static_cast<size_t>(most_views(feed.sequence->storage()));
+  attend_sequences_.reserve(views);
 }
 
 Step::~Step() {
@@ -97,6 +101,7 @@ void Step::plan_parts() {
     Part& part = parts_[index];
     part.first_row = rows_;
     part.change.new_tokens = feed.token_count;
+    part.record = AttentionRecord(*feed.sequence, feed.token_count);
     rows_ += feed.token_count;
     if (feed.continues || !storage.has_groups()) continue;
     part.change.encoded_tokens =
@@ -133,13 +138,22 @@ Status Step::reserve_scratch() {
   needs.hidden_input = rules_.hidden_input;
   needs.projected_output = rules_.projected_output;
   needs.rows = rows_;
-  needs.sequences = std::ssize(feeds_);
   std::vector<PlannedProfile> profiles;
   for (size_t index = 0; index < feeds_.size(); ++index) {
     const Sequence& sequence = *feeds_[index].sequence;
     const PlannedProfile planned = {&sequence.shared_profile()->data, sequence.policy().plan};
     if (std::find(profiles.begin(), profiles.end(), planned) == profiles.end()) profiles.push_back(planned);
-    needs.total_tokens += sequence.storage().token_count() + feeds_[index].token_count;
+    needs.add_views(sequence.storage(), feeds_[index].token_count);
+    needs.records = needs.records || parts_[index].record.active();
+    needs.forecasts = needs.forecasts || parts_[index].record.forecasts();
+    needs.record_bytes += parts_[index].record.scratch_bytes();
+    if (!feeds_[index].continues) {
+      FOLDKV_ASSIGN_OR_RETURN(const int64_t decision,
+                              decide_workspace(*runtime_, sequence.shared_model()->data, sequence.policy(),
+                                               parts_[index].record.plan(),
+                                               sequence.storage().token_count() + feeds_[index].token_count));
+      needs.commit_bytes = std::max(needs.commit_bytes, decision);
+    }
     if (parts_[index].change.encoded_tokens == 0) continue;
     needs.commit_bytes =
         std::max(needs.commit_bytes, encode_workspace(runtime_->backend(), *planned.profile, planned.plan,
@@ -148,13 +162,24 @@ Status Step::reserve_scratch() {
   FOLDKV_ASSIGN_OR_RETURN(products_, make_products(*runtime_, model(), needs));
   plan_ = plan_scratch(*runtime_, feeds_.front().sequence->shared_model()->data, profiles, products_, needs);
   FOLDKV_ASSIGN_OR_RETURN(scratch_, Block::allocate(runtime_->arena(), Role::kScratch, plan_.bytes));
+  return begin_records();
+}
+
+Status Step::begin_records() {
+  records_ = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.record.active(); });
+  std::byte* memory = scratch_.data() + plan_.records;
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    AttentionRecord& record = parts_[index].record;
+    FOLDKV_RETURN_IF_ERROR(record.begin(runtime_->arena(), memory));
+    memory += record.scratch_bytes();
+  }
   return absl::OkStatus();
 }
 
 Status Step::write_new_positions() {
   for (size_t index = 0; index < feeds_.size(); ++index) {
-    for (const ExactSet& set : feeds_[index].sequence->storage().sets()) {
-      FOLDKV_RETURN_IF_ERROR(write_positions(runtime_->backend(), set.positions, set.token_count,
+    for (const ExactSet& set : feeds_[index].sequence->storage().exact_sets()) {
+      FOLDKV_RETURN_IF_ERROR(write_positions(runtime_->backend(), set.tokens, set.token_count,
                                              feeds_[index].token_count,
                                              positions_.data() + parts_[index].first_row));
     }
@@ -179,26 +204,47 @@ Status Step::commit() {
                                                   " have been attended; all must be")),
                          "step");
   }
+  // Every decision before any encoding, which uses the memory of what is decided upon.
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const Status status = decide(index);
+    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+  }
   for (size_t index = 0; index < feeds_.size(); ++index) {
     if (parts_[index].change.encoded_tokens == 0) continue;
-    const StatusOr<Energies> energies = encode_run(*feeds_[index].sequence, parts_[index].change, scratch_.data());
+    const StatusOr<Energies> energies =
+        encode_run(*feeds_[index].sequence, parts_[index].change, parts_[index].kept, scratch_.data());
     if (!energies.ok()) return with_argument(energies.status(), absl::StrCat("feeds[", index, "]"));
     parts_[index].energies = *energies;
   }
   FOLDKV_RETURN_IF_ERROR(observe());
-  std::vector<int32_t> moved;
+  std::vector<int32_t> buffer;
   for (size_t index = 0; index < feeds_.size(); ++index) {
-    moved.resize(std::max(moved.size(), moved_tokens(*feeds_[index].sequence, parts_[index].change)));
+    buffer.resize(std::max(buffer.size(), keep_buffer(feeds_[index].sequence->storage(), parts_[index].kept,
+                                                      parts_[index].change)));
   }
   // From here on nothing can fail.
   for (size_t index = 0; index < feeds_.size(); ++index) {
-    FOLDKV_RETURN_IF_ERROR(close_gap(*feeds_[index].sequence, parts_[index].change, moved));
+    Sequence& sequence = *feeds_[index].sequence;
+    FOLDKV_RETURN_IF_ERROR(gather_kept(sequence, parts_[index].kept, parts_[index].change, buffer));
     const int64_t last = parts_[index].first_row + feeds_[index].token_count - 1;
-    feeds_[index].sequence->publish(parts_[index].change, parts_[index].energies,
-                                    int64_t{positions_[static_cast<size_t>(last)]} + 1, !feeds_[index].continues);
+    const int64_t next = parts_[index].kept.reindexed ? held_after(sequence.storage(), parts_[index].change)
+                                                      : int64_t{positions_[static_cast<size_t>(last)]} + 1;
+    sequence.publish(parts_[index].change, parts_[index].energies, next, !feeds_[index].continues);
+    sequence.keep_record(parts_[index].record, feeds_[index].continues);
   }
   committed_ = true;
   drop();
+  return absl::OkStatus();
+}
+
+Status Step::decide(size_t index) {
+  Part& part = parts_[index];
+  const Sequence& sequence = *feeds_[index].sequence;
+  DecisionQuestion question;
+  question.change = part.change;
+  question.prompt_continues = feeds_[index].continues;
+  FOLDKV_ASSIGN_OR_RETURN(part.kept, decide_tokens(sequence, part.record, question, scratch_.data()));
+  count_kept(sequence.storage(), part.kept, part.change);
   return absl::OkStatus();
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/cache/attention_record.h"
+#include "runtime/cache/kept_tokens.h"
 #include "runtime/cache/sequence.h"
 #include "runtime/cache/step_scratch.h"
 
@@ -55,7 +57,9 @@ class Step {
   struct Part {  // a feed's place in the step
     int64_t first_row = 0;
     StorageChange change;
-    Energies energies;  // of the run that commit encodes
+    AttentionRecord record;
+    KeptTokens kept;    // set by commit
+    Energies energies;  // likewise, of the run that it encodes
     bool acquired = false;
     bool reserved = false;
   };
@@ -73,6 +77,7 @@ class Step {
   void fill_positions();
   [[nodiscard]] Status reserve();
   [[nodiscard]] Status reserve_scratch();
+  [[nodiscard]] Status begin_records();
   [[nodiscard]] Status write_new_positions();
   void drop();
 
@@ -84,8 +89,12 @@ class Step {
   [[nodiscard]] StatusOr<TensorView> hidden_rows(const AttendInput& input, RowBlock block);
   [[nodiscard]] Status attend_parts(int64_t layer, RowBlock block, const float* queries, float* context,
                                     float* log_sum_exp);
+  void add_views(int64_t layer, size_t index, RowBlock block);
+  [[nodiscard]] Status observe_queries(int64_t layer, RowBlock block, backend::PrepareHeadsRequest heads);
+  [[nodiscard]] Status record_attention(int64_t layer, RowBlock block, const float* queries, const float* log_sum_exp);
   [[nodiscard]] Status store_output(int64_t layer, const AttendInput& input, RowBlock block, float* context);
   [[nodiscard]] Status observe();
+  [[nodiscard]] Status decide(size_t index);
 
   template <typename Number>
   [[nodiscard]] Number* scratch_at(int64_t offset) const {
@@ -96,11 +105,12 @@ class Step {
   std::vector<Feed> feeds_;
   std::vector<Part> parts_;
   std::vector<int32_t> positions_;  // [rows]
-  std::vector<backend::AttendSequence> attend_sequences_;  // room for all feeds, so that attend allocates nothing
+  std::vector<backend::AttendSequence> attend_sequences_;  // room for all views, so that attend allocates nothing
   StepRules rules_;
   int64_t rows_ = 0;
   int64_t next_layer_ = 0;
   bool committed_ = false;
+  bool records_ = false;  // some sequence's attention is recorded
   ProductSet products_;
   ScratchPlan plan_;
   Block scratch_;

@@ -53,6 +53,7 @@ Status Step::attend(int64_t layer, const AttendInput& input) {
   for (int64_t first = 0; first < rows_; first += kRowBlock) {
     FOLDKV_RETURN_IF_ERROR(append_block(layer, input, {first, std::min(kRowBlock, rows_ - first)}));
   }
+  for (Part& part : parts_) FOLDKV_RETURN_IF_ERROR(part.record.begin_layer(layer));
   for (int64_t first = 0; first < rows_; first += kRowBlock) {
     FOLDKV_RETURN_IF_ERROR(attend_block(layer, input, {first, std::min(kRowBlock, rows_ - first)}));
   }
@@ -106,17 +107,20 @@ Status Step::append_block(int64_t layer, const AttendInput& input, RowBlock bloc
     const Sequence& sequence = *feeds_[index].sequence;
     const Overlap part = overlap_of(parts_[index].first_row, feeds_[index].token_count, block.first, block.count);
     if (part.count <= 0 || !sequence.storage().stores(layer)) continue;
-    const int64_t published = sequence.storage().set_of(layer).token_count;
     backend::AppendRequest request;
-    request.keys = keys.rows(part.first - block.first, part.count);
-    request.values = values.rows(part.first - block.first, part.count);
     request.head_size = prepared.rules.head_size;
     request.key_norm = prepared.key_norm;
     request.norm_epsilon = prepared.norm_epsilon;
-    request.layout = sequence.storage().exact_layout(layer);
-    request.region = sequence.exact_region(layer, published + feeds_[index].token_count);
-    request.first_slot = published + part.first - parts_[index].first_row;
-    FOLDKV_RETURN_IF_ERROR(runtime_->backend().append(request));
+    for (const ExactPlane& plane : sequence.storage().planes_of(layer)) {
+      const int64_t published = sequence.storage().set_of(plane).token_count;
+      const int64_t column = plane.first_head * prepared.rules.head_size;
+      request.keys = keys.rows(part.first - block.first, part.count).columns(column, plane.layout.width);
+      request.values = values.rows(part.first - block.first, part.count).columns(column, plane.layout.width);
+      request.layout = plane.layout;
+      request.region = {plane.pages.pages(), published + feeds_[index].token_count};
+      request.first_slot = published + part.first - parts_[index].first_row;
+      FOLDKV_RETURN_IF_ERROR(runtime_->backend().append(request));
+    }
   }
   return absl::OkStatus();
 }
@@ -140,6 +144,7 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
   heads.positions = positions_.data() + block.first;
   heads.output = scratch_at<float>(plan_.query);
   FOLDKV_RETURN_IF_ERROR(runtime_->backend().prepare_heads(heads));
+  FOLDKV_RETURN_IF_ERROR(observe_queries(layer, block, heads));
 
   // Straight into the host's tensor where its form allows it.
   const bool direct = !rules_.projected_output && is_dense_f32(input.output);
@@ -147,11 +152,13 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
                           : scratch_at<float>(plan_.context);
   const bool wants_sum = input.log_sum_exp.present();
   float* log_sum_exp = nullptr;
-  if (wants_sum) {
-    log_sum_exp = is_dense_f32(input.log_sum_exp) ? reinterpret_cast<float*>(input.log_sum_exp.row(block.first))
-                                                  : scratch_at<float>(plan_.log_sum_exp);
+  if (wants_sum && is_dense_f32(input.log_sum_exp)) {
+    log_sum_exp = reinterpret_cast<float*>(input.log_sum_exp.row(block.first));
+  } else if (wants_sum || records_) {
+    log_sum_exp = scratch_at<float>(plan_.log_sum_exp);
   }
   FOLDKV_RETURN_IF_ERROR(attend_parts(layer, block, heads.output, context, log_sum_exp));
+  if (records_) FOLDKV_RETURN_IF_ERROR(record_attention(layer, block, heads.output, log_sum_exp));
   if (wants_sum && !is_dense_f32(input.log_sum_exp)) {
     FOLDKV_RETURN_IF_ERROR(runtime_->backend().convert(
         dense_rows(log_sum_exp, block.count, input.log_sum_exp.column_count),
@@ -161,39 +168,25 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
 }
 
 Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, float* context, float* log_sum_exp) {
-  // Neighbouring sequences of one profile, plan and number format share a call.
+  // Neighbouring sequences of one profile, plan, number format and division of heads share a call.
   size_t index = 0;
   while (index < feeds_.size()) {
     const Sequence& leader = *feeds_[index].sequence;
+    const std::span<const ExactPlane> planes = leader.storage().planes_of(layer);
     attend_sequences_.clear();
     for (; index < feeds_.size(); ++index) {
       const Sequence& sequence = *feeds_[index].sequence;
       if (sequence.shared_profile() != leader.shared_profile() || sequence.policy().plan != leader.policy().plan ||
-          sequence.policy().format != leader.policy().format) {
+          sequence.policy().format != leader.policy().format ||
+          sequence.storage().planes_of(layer).size() != planes.size()) {
         break;
       }
-      const Part& part = parts_[index];
-      const Overlap rows = overlap_of(part.first_row, feeds_[index].token_count, block.first, block.count);
-      if (rows.count <= 0) continue;
-      const SequenceStorage& storage = sequence.storage();
-      backend::AttendSequence& view = attend_sequences_.emplace_back();
-      // Later tokens of the step are beyond the positions of this block's queries: leave them out.
-      const int64_t seen = rows.first + rows.count - part.first_row;
-      view.exact = sequence.exact_region(layer, storage.set_of(layer).token_count + seen);
-      view.exact_positions = sequence.exact_positions(layer);
-      const GroupPlace place = sequence.shared_profile()->data.place_of_layer[static_cast<size_t>(layer)];
-      if (place.group >= 0) {
-        view.latent = sequence.latent_region(place.group, storage.latent_tokens());
-        view.latent_positions = sequence.latent_positions();
-      }
-      view.first_row = rows.first - block.first;
-      view.row_count = rows.count;
-      view.query_positions = positions_.data() + rows.first;
+      add_views(layer, index, block);
     }
     if (attend_sequences_.empty()) continue;
     backend::AttendRequest request;
     request.rules = leader.shared_model()->data.layers[static_cast<size_t>(layer)].rules;
-    request.exact_layout = leader.storage().exact_layout(layer);
+    request.exact_layout = planes.front().layout;
     request.latent = leader.latent_layer(layer);
     request.sequences = attend_sequences_;
     request.queries = queries;
@@ -201,6 +194,56 @@ Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, f
     request.log_sum_exp = log_sum_exp;
     request.workspace = scratch_.data() + plan_.attend_workspace;
     FOLDKV_RETURN_IF_ERROR(runtime_->backend().attend(request));
+  }
+  return absl::OkStatus();
+}
+
+void Step::add_views(int64_t layer, size_t index, RowBlock block) {
+  const Part& part = parts_[index];
+  const Overlap rows = overlap_of(part.first_row, feeds_[index].token_count, block.first, block.count);
+  if (rows.count <= 0) return;
+  const Sequence& sequence = *feeds_[index].sequence;
+  for (const ExactPlane& plane : sequence.storage().planes_of(layer)) {
+    // Later tokens of the step are beyond the positions of this block's queries: leave them out.
+    backend::AttendSequence& view = attend_sequences_.emplace_back(
+        sequence.attend_view(plane, layer, rows.first + rows.count - part.first_row));
+    view.first_row = rows.first - block.first;
+    view.row_count = rows.count;
+    view.query_positions = positions_.data() + rows.first;
+  }
+}
+
+Status Step::record_attention(int64_t layer, RowBlock block, const float* queries, const float* log_sum_exp) {
+  const LayerRules& rules = model().layer(layer);
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    Part& part = parts_[index];
+    const Overlap overlap = overlap_of(part.first_row, feeds_[index].token_count, block.first, block.count);
+    if (overlap.count <= 0 || !part.record.active()) continue;
+    AttentionRecord::Rows rows;
+    rows.first = overlap.first - part.first_row;
+    rows.count = overlap.count;
+    rows.positions = positions_.data() + overlap.first;
+    rows.queries = queries + (overlap.first - block.first) * rules.query_width();
+    rows.log_sum_exp = log_sum_exp + (overlap.first - block.first) * rules.query_heads;
+    FOLDKV_RETURN_IF_ERROR(part.record.record(layer, rows, scratch_.data() + plan_.attend_workspace));
+  }
+  return absl::OkStatus();
+}
+
+// Hands queries before rotation to the records that want them.
+Status Step::observe_queries(int64_t layer, RowBlock block, backend::PrepareHeadsRequest heads) {
+  if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.record.forecasts(); })) {
+    return absl::OkStatus();
+  }
+  heads.rotation = {};
+  heads.output = scratch_at<float>(plan_.query_plain);
+  FOLDKV_RETURN_IF_ERROR(runtime_->backend().prepare_heads(heads));
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    Part& part = parts_[index];
+    const Overlap overlap = overlap_of(part.first_row, feeds_[index].token_count, block.first, block.count);
+    if (overlap.count <= 0 || !part.record.forecasts()) continue;
+    part.record.observe_queries(layer, overlap.first - part.first_row, overlap.count,
+                                heads.output + (overlap.first - block.first) * model().layer(layer).query_width());
   }
   return absl::OkStatus();
 }

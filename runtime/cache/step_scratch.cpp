@@ -41,15 +41,38 @@ int64_t attend_bytes(const Runtime& runtime, const PreparedModel& model,
         shape.correction_rank = layout.correction_rank;
       }
       shape.rows = std::min(needs.rows, kRowBlock);
-      shape.sequences = needs.sequences;
+      shape.sequences = needs.views;
       shape.total_tokens = needs.total_tokens;
       bytes = std::max(bytes, runtime.backend().attend_workspace(shape));
+      if (needs.records) bytes = std::max(bytes, runtime.backend().score_workspace(shape));
     }
   }
   return bytes;
 }
 
 }  // namespace
+
+void ScratchNeeds::add_views(const SequenceStorage& storage, int64_t new_tokens) {
+  views += most_views(storage);
+  int64_t most_tokens = 0;
+  for (int64_t layer = 0; layer < storage.layer_count(); ++layer) {
+    int64_t tokens = 0;
+    for (const ExactPlane& plane : storage.planes_of(layer)) {
+      const ExactSet& set = storage.set_of(plane);
+      tokens += set.token_count + new_tokens + (set.grouped ? storage.latent_tokens() : 0);
+    }
+    most_tokens = std::max(most_tokens, tokens);
+  }
+  total_tokens += most_tokens;
+}
+
+int64_t most_views(const SequenceStorage& storage) {
+  size_t most = 0;
+  for (int64_t layer = 0; layer < storage.layer_count(); ++layer) {
+    most = std::max(most, storage.planes_of(layer).size());
+  }
+  return static_cast<int64_t>(most);
+}
 
 Status ProductSet::add(backend::Backend& backend, const backend::ProductShape& shape) {
   for (const auto& [known, product] : products_) {
@@ -113,6 +136,7 @@ ScratchPlan plan_scratch(const Runtime& runtime, const PreparedModel& model,
   plan.hidden = place_rows(needs.hidden_input, hidden);
   plan.query_raw = place_rows(needs.hidden_input, widths.query);
   plan.query = place_rows(true, widths.query);
+  plan.query_plain = place_rows(needs.forecasts, widths.query);
   plan.key = place_rows(needs.hidden_input, widths.key);
   plan.value = place_rows(needs.hidden_input, widths.key);
   plan.context = place_rows(true, widths.query);
@@ -120,7 +144,9 @@ ScratchPlan plan_scratch(const Runtime& runtime, const PreparedModel& model,
   plan.log_sum_exp = place_rows(true, widths.heads);
   plan.product_workspace = place(products.workspace_bytes());
   plan.attend_workspace = place(attend_bytes(runtime, model, profiles, needs));
-  plan.bytes = std::max(offset, needs.commit_bytes);
+  // What is written down outlives the rest: commit works on it in the place of the rest.
+  plan.records = round_up(std::max(offset, needs.commit_bytes), kBlockAlignment);
+  plan.bytes = plan.records + needs.record_bytes;
   return plan;
 }
 

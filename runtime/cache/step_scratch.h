@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/cache/runtime.h"
+#include "runtime/cache/sequence_storage.h"
 
 namespace foldkv {
 
@@ -18,10 +19,18 @@ struct ScratchNeeds {
   bool hidden_input = false;
   bool projected_output = false;
   int64_t rows = 0;           // new tokens of all sequences
-  int64_t sequences = 0;
-  int64_t total_tokens = 0;   // cached tokens of all sequences, the new ones included
-  int64_t commit_bytes = 0;   // workspace of compression at commit
+  int64_t views = 0;          // that one layer's attention takes: of each sequence one for each of the layer's planes
+  int64_t total_tokens = 0;   // cached tokens of all views, the new ones included
+  bool records = false;       // attention is written down for eviction policies
+  bool forecasts = false;     // and queries before rotation
+  int64_t record_bytes = 0;   // what is written down
+  int64_t commit_bytes = 0;   // workspace of compression and eviction at commit
+
+  void add_views(const SequenceStorage& storage, int64_t new_tokens);
 };
+
+// Of the layer that has the most.
+[[nodiscard]] int64_t most_views(const SequenceStorage& storage);
 
 // Offsets into one scratch block; row buffers hold kRowBlock rows at most.
 struct ScratchPlan {
@@ -30,13 +39,15 @@ struct ScratchPlan {
   int64_t hidden = 0;
   int64_t query_raw = 0;
   int64_t query = 0;
+  int64_t query_plain = 0;  // before rotation
   int64_t key = 0;
   int64_t value = 0;
   int64_t context = 0;
   int64_t output = 0;
   int64_t log_sum_exp = 0;
   int64_t product_workspace = 0;
-  int64_t attend_workspace = 0;
+  int64_t attend_workspace = 0;  // of scoring too
+  int64_t records = 0;
   int64_t bytes = 0;
 };
 

@@ -15,11 +15,11 @@ struct TokenRun {
   int64_t count = 0;
 };
 
-// The longest run of tokens of a layer that begins at token and stays in one region.
-[[nodiscard]] inline TokenRun token_run(const Sequence& sequence, int64_t layer, int64_t token) {
+// The longest run of held tokens of a KV head that begins at the token of this number and stays in one region.
+[[nodiscard]] inline TokenRun token_run(const Sequence& sequence, int64_t layer, int64_t head, int64_t token) {
   const SequenceStorage& storage = sequence.storage();
-  const ExactSet& set = storage.set_of(layer);
-  const int64_t latents = set.grouped ? storage.latent_tokens() : 0;
+  const ExactSet& set = storage.set_of(layer, head);
+  const int64_t latents = sequence.latent_tokens_of(layer);
   if (latents == 0) return {Region::kExact, token, set.token_count - token};
   const int64_t sinks = storage.sink_slots();
   if (token < sinks) return {Region::kExact, token, sinks - token};

@@ -39,13 +39,13 @@ Status check_entry(double weight, int64_t lower, int64_t upper, size_t index) {
   return check_range(absl::StrCat("upper[", index, "]"), upper, lower, std::numeric_limits<int64_t>::max());
 }
 
-int64_t sum_of(const std::vector<Entry>& entries, int64_t Entry::* cap) {
+int64_t sum_of(const std::vector<Entry>& entries, int64_t Entry::*cap) {
   int64_t sum = 0;
   for (const Entry& entry : entries) sum += entry.*cap;
   return sum;
 }
 
-std::vector<int64_t> caps_of(const std::vector<Entry>& entries, int64_t Entry::* cap) {
+std::vector<int64_t> caps_of(const std::vector<Entry>& entries, int64_t Entry::*cap) {
   std::vector<int64_t> caps;
   for (const Entry& entry : entries) caps.push_back(entry.*cap);
   return caps;

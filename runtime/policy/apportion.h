@@ -20,8 +20,9 @@ namespace foldkv {
 //   under equal caps a larger weight never gets less
 //   a larger total never takes more than one token from an entry. One it can: largest remainders are known for that
 //   order of entries matters for ties only
-// O(n log n). Argument errors: "weights[2]" (not finite, below 0), "lower[0]" and "upper[0]" (below 0; upper below lower),
-// "lower" and "upper" (another count than weights), "total" and caps beyond 2^36, "weights" of more than 65,536.
+// O(n log n). Argument errors: "weights[2]" (not finite, below 0), "lower[0]" and "upper[0]" (below 0; upper below
+// lower), "lower" and "upper" (another count than weights), "total" and caps beyond 2^36, "weights" of more than
+// 65,536.
 [[nodiscard]] StatusOr<std::vector<int64_t>> apportion(std::span<const double> weights, std::span<const int64_t> lower,
                                                        std::span<const int64_t> upper, int64_t total);
 

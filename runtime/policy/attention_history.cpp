@@ -15,9 +15,9 @@ StatusOr<ScoreTable> extend_history(const ScoreTable& history, const TokenStatis
   FOLDKV_ASSIGN_OR_RETURN(ScoreTable extended, reduce_rows(statistics, rows, 0.0, {0, statistics.tokens}));
   if (history.heads == 0) return extended;
   if (history.heads != extended.heads || history.tokens > extended.tokens) {
-    return argument_error("history", absl::StrCat("history: got ", history.heads, " heads x ", history.tokens,
-                                                  " tokens, expected ", extended.heads, " x ", extended.tokens,
-                                                  " or fewer"));
+    return argument_error(
+        "history", absl::StrCat("history: got ", history.heads, " heads x ", history.tokens, " tokens, expected ",
+                                extended.heads, " x ", extended.tokens, " or fewer"));
   }
   for (int64_t head = 0; head < history.heads; ++head) {
     const std::span<const double> past = history.head(head);

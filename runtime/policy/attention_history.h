@@ -23,8 +23,9 @@ enum class HistoryKind : int32_t {
 //   history  [query_heads][tokens so far]; none yet: no heads
 // Argument errors: "history" (another number of heads, more tokens), "decay" beyond 0 to 1, those of reduce_rows.
 template <typename Number>
-[[nodiscard]] StatusOr<ScoreTable> extend_history(const ScoreTable& history, const TokenStatisticsOf<Number>& statistics,
-                                                  HistoryKind kind, double decay);
+[[nodiscard]] StatusOr<ScoreTable> extend_history(const ScoreTable& history,
+                                                  const TokenStatisticsOf<Number>& statistics, HistoryKind kind,
+                                                  double decay);
 
 // The history of the tokens that are kept, in the order of their new places: an evicted token takes its past along.
 //   kept  one rising list for each head, all of one length

@@ -24,9 +24,9 @@ template <typename Number>
 [[nodiscard]] StatusOr<double> cake_preference(double entropy, double variance, double entropy_temperature,
                                                double variance_temperature);
 
-// As the authors round: quotas of `total` cut to whole tokens and to `cap`, what is cut off spread evenly over layers below
-// the cap, and then once more whatever the sum lacks. A layer that the spreading lifts above the cap is cut again and
-// its tokens are lost, so the sum may fall short. Argument errors: "preferences[1]" (below 0, not finite),
+// As the authors round: quotas of `total` cut to whole tokens and to `cap`, what is cut off spread evenly over layers
+// below the cap, and then once more whatever the sum lacks. A layer that the spreading lifts above the cap is cut again
+// and its tokens are lost, so the sum may fall short. Argument errors: "preferences[1]" (below 0, not finite),
 // "preferences" all 0, "total" and "cap" below 0.
 [[nodiscard]] StatusOr<std::vector<int64_t>> cake_author_budgets(std::span<const double> preferences, int64_t total,
                                                                  int64_t cap);

@@ -26,8 +26,8 @@ Status check_ratio(absl::string_view field, const Ratio& ratio) {
       ratio.numerator <= ratio.denominator) {
     return absl::OkStatus();
   }
-  return argument_error(field, absl::StrCat(field, ": got ", ratio.numerator, " / ", ratio.denominator,
-                                            ", expected 0 to 1"));
+  return argument_error(field,
+                        absl::StrCat(field, ": got ", ratio.numerator, " / ", ratio.denominator, ", expected 0 to 1"));
 }
 
 Status refuse_if(bool wrong, absl::string_view field, absl::string_view reason) {
@@ -57,10 +57,10 @@ Status check_scoring(const EvictionPolicy& policy) {
   FOLDKV_RETURN_IF_ERROR(check_range("scoring.future_tokens", scoring.future_tokens, 1, kMostTokens));
   FOLDKV_RETURN_IF_ERROR(refuse_if(scoring.newest_row_weight != 1.0 && scoring.scorer != Scorer::kWindow,
                                    "scoring.newest_row_weight", "weighs the rows of a window, but none is observed"));
-  FOLDKV_RETURN_IF_ERROR(refuse_if(scoring.voting_heads != 0 && !sees_attention(scoring.scorer),
-                                   "scoring.voting_heads", "the scorer looks at no head"));
-  return refuse_if(scoring.voting_heads != 0 && policy.selection.scope == SelectionScope::kHead,
-                   "scoring.voting_heads", "some heads vote, so all heads must keep the same tokens");
+  FOLDKV_RETURN_IF_ERROR(refuse_if(scoring.voting_heads != 0 && !sees_attention(scoring.scorer), "scoring.voting_heads",
+                                   "the scorer looks at no head"));
+  return refuse_if(scoring.voting_heads != 0 && policy.selection.scope == SelectionScope::kHead, "scoring.voting_heads",
+                   "some heads vote, so all heads must keep the same tokens");
 }
 
 Status check_reduction(const EvictionPolicy& policy) {
@@ -68,13 +68,12 @@ Status check_reduction(const EvictionPolicy& policy) {
   FOLDKV_RETURN_IF_ERROR(check_enum("reduction.pooling", reduction.pooling, Pooling::kMaximum));
   FOLDKV_RETURN_IF_ERROR(check_enum("reduction.heads", reduction.heads, HeadReduction::kSum));
   FOLDKV_RETURN_IF_ERROR(check_enum("reduction.weighting", reduction.weighting, ValueWeighting::kOutputNormL1));
-  FOLDKV_RETURN_IF_ERROR(
-      check_number("reduction.epsilon", reduction.epsilon, 0.0, std::numeric_limits<double>::max()));
+  FOLDKV_RETURN_IF_ERROR(check_number("reduction.epsilon", reduction.epsilon, 0.0, std::numeric_limits<double>::max()));
   FOLDKV_RETURN_IF_ERROR(check_range("reduction.pool_width", reduction.pool_width, 1, kMostTokens));
   FOLDKV_RETURN_IF_ERROR(refuse_if(reduction.pool_width % 2 == 0, "reduction.pool_width", "expected an odd number"));
   const bool scored = sees_attention(policy.scoring.scorer);
-  FOLDKV_RETURN_IF_ERROR(refuse_if(!scored && reduction.pooling != Pooling::kNone, "reduction.pooling",
-                                   "there are no scores to pool"));
+  FOLDKV_RETURN_IF_ERROR(
+      refuse_if(!scored && reduction.pooling != Pooling::kNone, "reduction.pooling", "there are no scores to pool"));
   FOLDKV_RETURN_IF_ERROR(refuse_if(!scored && reduction.weighting != ValueWeighting::kNone, "reduction.weighting",
                                    "there are no scores to weigh"));
   return refuse_if(!scored && reduction.raise_to_mean, "reduction.raise_to_mean", "there are no scores to raise");
@@ -91,10 +90,10 @@ Status check_first_stage(const EvictionPolicy& policy) {
   FOLDKV_RETURN_IF_ERROR(
       refuse_if(selection.first_stage_mass > 0.0 && !weighted, "selection.first_stage_mass", reason));
   const bool staged = selection.first_stage_share > 0.0 || selection.first_stage_mass > 0.0;
-  FOLDKV_RETURN_IF_ERROR(refuse_if(selection.first_stage_by_mean && !staged, "selection.first_stage_by_mean",
-                                   "there is no first stage"));
-  return refuse_if(selection.first_stage_share > 0.0 && selection.first_stage_mass > 0.0,
-                   "selection.first_stage_mass", "there is a first_stage_share already");
+  FOLDKV_RETURN_IF_ERROR(
+      refuse_if(selection.first_stage_by_mean && !staged, "selection.first_stage_by_mean", "there is no first stage"));
+  return refuse_if(selection.first_stage_share > 0.0 && selection.first_stage_mass > 0.0, "selection.first_stage_mass",
+                   "there is a first_stage_share already");
 }
 
 Status check_kept_always(const EvictionPolicy& policy) {
@@ -105,8 +104,8 @@ Status check_kept_always(const EvictionPolicy& policy) {
   FOLDKV_RETURN_IF_ERROR(check_range("selection.recent_tokens", selection.recent_tokens, 0, kMostTokens));
   FOLDKV_RETURN_IF_ERROR(check_ratio("selection.recent_share", selection.recent_share));
   const bool share = selection.window_share.numerator > 0;
-  FOLDKV_RETURN_IF_ERROR(refuse_if(share && selection.window_tokens > 0, "selection.window_share",
-                                   "there are window_tokens already"));
+  FOLDKV_RETURN_IF_ERROR(
+      refuse_if(share && selection.window_tokens > 0, "selection.window_share", "there are window_tokens already"));
   FOLDKV_RETURN_IF_ERROR(refuse_if(selection.recent_share.numerator > 0 && selection.recent_tokens > 0,
                                    "selection.recent_share", "there are recent_tokens already"));
   const bool window = share || selection.window_tokens > 0;
@@ -172,8 +171,8 @@ Status check_head_allocator(const EvictionPolicy& policy) {
 
 Status check_author_rounding(const EvictionPolicy& policy) {
   if (!policy.budget.author_rounding) return absl::OkStatus();
-  const bool layers = !one_of(policy.budget.layers,
-                              {LayerAllocator::kUniform, LayerAllocator::kRipple, LayerAllocator::kCustom});
+  const bool layers =
+      !one_of(policy.budget.layers, {LayerAllocator::kUniform, LayerAllocator::kRipple, LayerAllocator::kCustom});
   FOLDKV_RETURN_IF_ERROR(refuse_if(!layers && policy.budget.heads != HeadAllocator::kAda, "budget.author_rounding",
                                    "the allocators have no rounding of their own"));
   return refuse_if(policy.selection.scope == SelectionScope::kGroup, "budget.author_rounding",

@@ -12,9 +12,9 @@ namespace foldkv {
 // all layers so far (count_joint_best), at most `most_ratio` * base tokens a layer while the prompt runs. The counts
 // are the weights for `apportion`; below is the authors' rounding of them.
 struct DynamicShape {
-  int64_t layers = 0;       // of the model, also while fewer have counts
-  int64_t base = 0;         // tokens of a layer on average, window left out
-  int64_t tokens = 0;       // of the prompt, window left out
+  int64_t layers = 0;  // of the model, also while fewer have counts
+  int64_t base = 0;    // tokens of a layer on average, window left out
+  int64_t tokens = 0;  // of the prompt, window left out
   double most_ratio = 10.0;
 };
 

@@ -58,16 +58,16 @@ struct ScoringRules {
   double newest_row_weight = 1.0;  // row weights rise evenly from 1 in the oldest to this in the newest row
   HistoryKind history = HistoryKind::kAttention;
   double history_decay = 1.0;
-  int64_t voting_heads = 0;    // only the best of the profile's ranking vote. 0: all
-  int64_t future_tokens = 512; // kExpectedAttention: positions to come
-  bool covariance = true;      // likewise
+  int64_t voting_heads = 0;     // only the best of the profile's ranking vote. 0: all
+  int64_t future_tokens = 512;  // kExpectedAttention: positions to come
+  bool covariance = true;       // likewise
 };
 
 struct ReductionRules {
   Pooling pooling = Pooling::kNone;
   int64_t pool_width = 1;
-  bool pool_before_heads = true;    // pooled before heads (and layers) are reduced, else after
-  bool pool_over_protected = false; // kept tokens lend to their neighbours too; else pooling sees only those that compete
+  bool pool_before_heads = true;     // pooled before heads (and layers) are reduced, else after
+  bool pool_over_protected = false;  // tokens kept always lend to their neighbours too, else those that compete only
   HeadReduction heads = HeadReduction::kMean;
   bool raise_to_mean = false;  // scores below their head's mean are raised to it (DefensiveKV)
   ValueWeighting weighting = ValueWeighting::kNone;
@@ -77,39 +77,39 @@ struct ReductionRules {
 struct SelectionRules {
   SelectionScope scope = SelectionScope::kHead;
   // First stage by the score before weighting: this share of the budget that competes, or the tokens below this mass.
-  double first_stage_share = 0.0;  // 0: no first stage
-  double first_stage_mass = 0.0;   // likewise
-  bool first_stage_by_mean = false;  // first stage by the mean over rows and heads, neither pooled nor raised (DefensiveKV)
-  int64_t window_tokens = 0;       // observed, and kept always
-  Ratio window_share;              // of the prompt, instead
-  int64_t sink_tokens = 0;         // kept always
-  int64_t recent_tokens = 0;       // likewise; a window and recent tokens overlap
-  Ratio recent_share;              // of the prompt, instead
-  bool reindexed = false;          // kept keys are read at positions 0, 1, 2, … instead of their own
-  int64_t interval = 0;            // generated tokens between evictions once the budget is reached. 0: only after the prompt
+  double first_stage_share = 0.0;    // 0: no first stage
+  double first_stage_mass = 0.0;     // likewise
+  bool first_stage_by_mean = false;  // by the mean over rows and heads, neither pooled nor raised (DefensiveKV)
+  int64_t window_tokens = 0;         // observed, and kept always
+  Ratio window_share;                // of the prompt, instead
+  int64_t sink_tokens = 0;           // kept always
+  int64_t recent_tokens = 0;         // likewise; a window and recent tokens overlap
+  Ratio recent_share;                // of the prompt, instead
+  bool reindexed = false;            // kept keys are read at positions 0, 1, 2, ... instead of their own
+  int64_t interval = 0;              // generated tokens between evictions beyond the budget. 0: only after the prompt
 };
 
 // Budgets of a KV head and layer on average, tokens kept always included.
 struct BudgetRules {
-  int64_t tokens = 0;                  // 0: by ratio
-  Ratio keep_ratio;                    // of the prompt. 0: by tokens
-  bool ratio_of_unprotected = false;   // of the tokens that compete, those kept always come on top
+  int64_t tokens = 0;                 // 0: by ratio
+  Ratio keep_ratio;                   // of the prompt. 0: by tokens
+  bool ratio_of_unprotected = false;  // of the tokens that compete, those kept always come on top
   LayerAllocator layers = LayerAllocator::kUniform;
-  std::vector<double> layer_numbers;   // sensitivities, importances, similarities or weights. Empty: the profile's
-  int64_t beta = 20;                   // kPyramid
-  double ripple_ratio = 1.5;           // kRipple
+  std::vector<double> layer_numbers;  // sensitivities, importances, similarities or weights. Empty: the profile's
+  int64_t beta = 20;                  // kPyramid
+  double ripple_ratio = 1.5;          // kRipple
   double ripple_gamma = 2.0;
   RippleOrder ripple_order = RippleOrder::kClipFirst;
-  double entropy_temperature = 1.0;    // kCake
+  double entropy_temperature = 1.0;  // kCake
   double variance_temperature = 1.0;
-  double most_ratio = 10.0;            // kDynamic, kImportance: cap over average
-  int64_t floor_tokens = 32;           // kImportance
-  double layer_floor_share = 0.25;     // kEpisode: of the average
-  double sharpness = 1.1;              // likewise
-  double decay = 0.9;                  // kCosine
+  double most_ratio = 10.0;         // kDynamic, kImportance: cap over average
+  int64_t floor_tokens = 32;        // kImportance
+  double layer_floor_share = 0.25;  // kEpisode: of the average
+  double sharpness = 1.1;           // likewise
+  double decay = 0.9;               // kCosine
   HeadAllocator heads = HeadAllocator::kUniform;
-  double head_floor_share = 0.2;       // kAda, kLava: of the average
-  bool author_rounding = false;        // as the authors round, where their sum is not the budget; for comparisons only
+  double head_floor_share = 0.2;  // kAda, kLava: of the average
+  bool author_rounding = false;   // as the authors round, where their sum is not the budget; for comparisons only
 };
 
 // One way to evict: scorer, reducer, selection and allocators. Codec and reader are chosen apart.
@@ -121,8 +121,8 @@ struct EvictionPolicy {
   BudgetRules budget;
 };
 
-// Refuses values out of range and combinations that make no sense; argument errors name the field ("reduction.pool_width").
-// layers: of the model, for layer_numbers; 0: any number.
+// Refuses values out of range and combinations that make no sense; argument errors name the field
+// ("reduction.pool_width"). layers: of the model, for layer_numbers; 0: any number.
 [[nodiscard]] Status check_policy(const EvictionPolicy& policy, int64_t layers = 0);
 
 }  // namespace foldkv

@@ -16,9 +16,9 @@ Status check_forecast(const QueryForecast& forecast) {
   const bool agree = forecast.query_heads > 0 && forecast.head_size > 0 && means == std::ssize(forecast.means) &&
                      (forecast.covariances.empty() || squares == std::ssize(forecast.covariances));
   if (agree) return absl::OkStatus();
-  return argument_error("forecast", absl::StrCat("forecast: got ", forecast.means.size(), " means and ",
-                                                 forecast.covariances.size(), " covariances for ",
-                                                 forecast.query_heads, " heads of ", forecast.head_size));
+  return argument_error(
+      "forecast", absl::StrCat("forecast: got ", forecast.means.size(), " means and ", forecast.covariances.size(),
+                               " covariances for ", forecast.query_heads, " heads of ", forecast.head_size));
 }
 
 // One matrix of 2 x 2 for each pair of coordinates: (cosine, -sine; sine, cosine).
@@ -56,8 +56,7 @@ class AverageRotation {
   std::vector<double> cosines_, sines_;
 };
 
-double expected_logit(const double* mean, const double* covariance, const float* key, int64_t head_size,
-                      double scale) {
+double expected_logit(const double* mean, const double* covariance, const float* key, int64_t head_size, double scale) {
   double mean_product = 0.0;
   double spread = 0.0;
   for (int64_t i = 0; i < head_size; ++i) {
@@ -111,8 +110,7 @@ StatusOr<QueryForecast> forecast_queries(std::span<const float> queries, int64_t
 StatusOr<QueryForecast> rotate_forecast(const QueryForecast& forecast, const RotationRules& rotation,
                                         int64_t first_position, int64_t count) {
   FOLDKV_RETURN_IF_ERROR(check_forecast(forecast));
-  FOLDKV_RETURN_IF_ERROR(
-      check_range("rotation", 2 * std::ssize(rotation.inverse_frequencies), 0, forecast.head_size));
+  FOLDKV_RETURN_IF_ERROR(check_range("rotation", 2 * std::ssize(rotation.inverse_frequencies), 0, forecast.head_size));
   FOLDKV_RETURN_IF_ERROR(check_range("count", count, 1, int64_t{1} << 31));
   const AverageRotation average(rotation, first_position, count);
   QueryForecast rotated = forecast;
@@ -131,13 +129,13 @@ StatusOr<ScoreTable> expected_attention(const QueryForecast& forecast, std::span
                                         double scale) {
   FOLDKV_RETURN_IF_ERROR(check_forecast(forecast));
   if (kv_heads < 1 || forecast.query_heads % kv_heads != 0) {
-    return argument_error("kv_heads", absl::StrCat("kv_heads: got ", kv_heads, " for ", forecast.query_heads,
-                                                   " query heads"));
+    return argument_error("kv_heads",
+                          absl::StrCat("kv_heads: got ", kv_heads, " for ", forecast.query_heads, " query heads"));
   }
   const int64_t size = forecast.head_size;
   if (std::ssize(keys) % (kv_heads * size) != 0) {
-    return argument_error("keys", absl::StrCat("keys: got ", keys.size(), " numbers, expected tokens of ", kv_heads,
-                                               " heads of ", size));
+    return argument_error(
+        "keys", absl::StrCat("keys: got ", keys.size(), " numbers, expected tokens of ", kv_heads, " heads of ", size));
   }
   ScoreTable scores(forecast.query_heads, std::ssize(keys) / (kv_heads * size));
   if (scores.tokens == 0) return scores;

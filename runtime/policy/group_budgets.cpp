@@ -11,8 +11,8 @@ StatusOr<std::vector<double>> group_weight_sums(std::span<const double> layer_we
   for (size_t group = 0; group < groups.size(); ++group) {
     for (size_t i = 0; i < groups[group].size(); ++i) {
       const int32_t layer = groups[group][i];
-      FOLDKV_RETURN_IF_ERROR(check_range(absl::StrCat("groups[", group, "].layers[", i, "]"), layer, 0,
-                                         std::ssize(layer_weights) - 1));
+      FOLDKV_RETURN_IF_ERROR(
+          check_range(absl::StrCat("groups[", group, "].layers[", i, "]"), layer, 0, std::ssize(layer_weights) - 1));
       sums[group] += layer_weights[static_cast<size_t>(layer)];
     }
   }

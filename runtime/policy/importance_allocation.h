@@ -25,9 +25,9 @@ struct ImportanceShape {
 [[nodiscard]] StatusOr<std::vector<double>> importance_weights(const ImportanceShape& shape,
                                                                std::span<const double> importances);
 
-// As the authors round: weights to the nearest whole token, halves to the even one, cut to floor and cap; then one token
-// at a time in order of falling importance (ties to the lower layer), over and over, until the sum is `total` or no layer
-// can change. Argument errors as above.
+// As the authors round: weights to the nearest whole token, halves to the even one, cut to floor and cap; then one
+// token at a time in order of falling importance (ties to the lower layer), over and over, until the sum is `total` or
+// no layer can change. Argument errors as above.
 [[nodiscard]] StatusOr<std::vector<int64_t>> importance_author_budgets(const ImportanceShape& shape,
                                                                        std::span<const double> importances);
 

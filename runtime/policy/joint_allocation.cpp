@@ -41,8 +41,8 @@ void count_best(const Pool& pool, int64_t count, std::vector<int64_t>& counts) {
 
 }  // namespace
 
-StatusOr<std::vector<int64_t>> count_joint_best(const ScoreTable& scores, std::span<const uint8_t> always, int64_t floor,
-                                                int64_t total) {
+StatusOr<std::vector<int64_t>> count_joint_best(const ScoreTable& scores, std::span<const uint8_t> always,
+                                                int64_t floor, int64_t total) {
   FOLDKV_RETURN_IF_ERROR(check_score_table("scores", scores));
   FOLDKV_RETURN_IF_ERROR(check_range("floor", floor, 0, std::numeric_limits<int64_t>::max()));
   FOLDKV_RETURN_IF_ERROR(check_range("total", total, 0, std::numeric_limits<int64_t>::max()));

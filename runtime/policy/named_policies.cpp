@@ -46,7 +46,8 @@ EvictionPolicy tova() {
 
 EvictionPolicy scissorhands() {
   EvictionPolicy policy;
-  policy.scoring = {.scorer = Scorer::kHistory, .rows = RowReduction::kNegatedBelow, .history = HistoryKind::kBelowShare};
+  policy.scoring = {
+      .scorer = Scorer::kHistory, .rows = RowReduction::kNegatedBelow, .history = HistoryKind::kBelowShare};
   policy.selection.interval = 1;
   policy.budget.tokens = 1024;
   return policy;
@@ -61,8 +62,7 @@ EvictionPolicy pyramidkv() {
 EvictionPolicy pyramidinfer() {
   EvictionPolicy policy;
   policy.scoring = {.scorer = Scorer::kWindow, .newest_row_weight = 1.2};
-  policy.selection = {
-      .scope = SelectionScope::kLayer, .window_share = {1, 5}, .sink_tokens = 4, .interval = 16};
+  policy.selection = {.scope = SelectionScope::kLayer, .window_share = {1, 5}, .sink_tokens = 4, .interval = 16};
   policy.budget.layers = LayerAllocator::kCosine;
   return policy;
 }

@@ -1,6 +1,7 @@
 #include "runtime/policy/policy_budgets.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/base/check_range.h"
 #include "runtime/policy/apportion.h"
@@ -10,7 +11,9 @@
 #include "runtime/policy/entropy_allocation.h"
 #include "runtime/policy/episode_allocation.h"
 #include "runtime/policy/importance_allocation.h"
+#include "runtime/policy/joint_allocation.h"
 #include "runtime/policy/pyramid_allocation.h"
+#include "runtime/policy/selection.h"
 
 namespace foldkv {
 namespace {
@@ -70,9 +73,8 @@ Budgets lava(const Allocation& allocation) {
 
 Budgets ripple(const Allocation& allocation) {
   const BudgetRules& rules = allocation.rules;
-  FOLDKV_ASSIGN_OR_RETURN(
-      const std::vector<double> weights,
-      ripple_weights(allocation.numbers, rules.ripple_ratio, rules.ripple_gamma, rules.ripple_order));
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<double> weights, ripple_weights(allocation.numbers, rules.ripple_ratio,
+                                                                            rules.ripple_gamma, rules.ripple_order));
   return allocation.within(weights, allocation.counts.kept_always() + 1, allocation.counts.tokens);
 }
 
@@ -168,6 +170,25 @@ StatusOr<std::vector<int64_t>> layer_budgets(const EvictionPolicy& policy, const
     tokens = std::clamp(tokens + (kept_on_top(policy.budget.layers) ? always : 0), always, counts.tokens);
   }
   return budgets;
+}
+
+StatusOr<std::vector<int64_t>> head_budgets(const EvictionPolicy& policy, const ScoreTable& scores,
+                                            std::span<const uint8_t> always, int64_t base) {
+  FOLDKV_RETURN_IF_ERROR(check_range("base", base, 0, std::numeric_limits<int32_t>::max()));
+  const BudgetRules& rules = policy.budget;
+  const int64_t competing = count_competing(scores.tokens, always);
+  if (rules.heads == HeadAllocator::kUniform) {
+    return std::vector<int64_t>(static_cast<size_t>(scores.heads), std::min(base, competing));
+  }
+  const int64_t total = base * scores.heads;
+  if (rules.heads == HeadAllocator::kAda && rules.author_rounding) {
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, count_joint_best(scores, always, 0, total));
+    FOLDKV_ASSIGN_OR_RETURN(std::vector<int64_t> budgets, ada_author_budgets(counts, base, rules.head_floor_share));
+    for (int64_t& budget : budgets) budget = std::min(budget, competing);
+    return budgets;
+  }
+  FOLDKV_ASSIGN_OR_RETURN(const Ratio floor, make_ratio("budget.head_floor_share", rules.head_floor_share));
+  return count_joint_best(scores, always, count_of(floor, base), total);
 }
 
 }  // namespace foldkv

@@ -29,12 +29,20 @@ struct PolicyCounts {
 // allocator and `author_rounding`. The sum is layers * budget, but for author_rounding, for the floors of an infeasible
 // budget, and for kCosine without a budget, which is its schedule.
 //   numbers  [layers], what the allocator weighs layers by; not looked at by kUniform, kPyramid, kCosine:
-//            kRipple sensitivities · kCake cake_preference · kLava entropy_weight · kDynamic counts of count_joint_best
-//            (all layers) · kImportance importances · kCustom weights · kEpisode similarities
+//            kRipple sensitivities, kCake cake_preference, kLava entropy_weight, kDynamic counts of count_joint_best
+//            (all layers), kImportance importances, kCustom weights, kEpisode similarities
 // Whether the tokens kept always are part of what is shared out follows the papers: they are for kRipple, kImportance,
 // kCustom, kEpisode and kCosine, and come on top for the others.
 // Argument errors: "layers" below 1, "numbers" of another length, those of the allocator.
 [[nodiscard]] StatusOr<std::vector<int64_t>> layer_budgets(const EvictionPolicy& policy, const PolicyCounts& counts,
                                                            int64_t layers, std::span<const double> numbers);
+
+// Tokens that each KV head of a layer keeps beside those kept always, by the policy's head allocator: `base` on
+// average, by the scores that selection will use.
+//   scores  [kv_heads][tokens]; always as in select_tokens
+// kUniform: base each, or all that compete. kAda, kLava: count_joint_best with head_floor_share of base as floor, or
+// ada_author_budgets within the tokens that compete. Argument errors: "base" below 0, those of count_joint_best.
+[[nodiscard]] StatusOr<std::vector<int64_t>> head_budgets(const EvictionPolicy& policy, const ScoreTable& scores,
+                                                          std::span<const uint8_t> always, int64_t base);
 
 }  // namespace foldkv

@@ -17,10 +17,10 @@ struct PyramidShape {
   int64_t beta = 20;
 };
 
-// The tokens that each layer should keep beside the window, [layers], before rounding; they sum to layers * base. The first
-// layer's share is cut to what there is and the last one's raised by as much; one layer, a prompt within the capacity and
-// one of fewer than 2 * base tokens give equal shares, as the authors do.
-// Argument errors name "layers", "tokens", "capacity" (window to 2^31), "window", "beta".
+// The tokens that each layer should keep beside the window, [layers], before rounding; they sum to layers * base. The
+// first layer's share is cut to what there is and the last one's raised by as much; one layer, a prompt within the
+// capacity and one of fewer than 2 * base tokens give equal shares, as the authors do. Argument errors name "layers",
+// "tokens", "capacity" (window to 2^31), "window", "beta".
 [[nodiscard]] StatusOr<std::vector<double>> pyramid_weights(const PyramidShape& shape);
 
 // As the authors round: whole steps from the first layer on. The sum is not layers * base: 15,568 instead of 15,360 for

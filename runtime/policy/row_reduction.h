@@ -19,7 +19,8 @@ enum class RowReduction : int32_t {
 };
 
 // [query_heads][range.count]. gamma is looked at by kMeanPlusVariance only. The variance comes from sums of squares and
-// is not let below 0. Argument errors as check_columns gives them, and "row_reduction" for a value of none of the above.
+// is not let below 0. Argument errors as check_columns gives them, and "row_reduction" for a value of none of the
+// above.
 template <typename Number>
 [[nodiscard]] StatusOr<ScoreTable> reduce_rows(const TokenStatisticsOf<Number>& statistics, RowReduction reduction,
                                                double gamma, TokenRange range);

@@ -11,9 +11,9 @@ Status check_statistics(const TokenStatisticsOf<Number>& statistics) {
   const std::optional<int64_t> size = checked_multiply({statistics.query_heads, statistics.tokens});
   if (!size.has_value() || statistics.kv_heads < 1 || statistics.query_heads < 1 || statistics.rows < 1 ||
       statistics.query_heads % statistics.kv_heads != 0) {
-    return argument_error("statistics", absl::StrCat("statistics: got ", statistics.query_heads, " query heads, ",
-                                                     statistics.kv_heads, " KV heads, ", statistics.tokens,
-                                                     " tokens, ", statistics.rows, " rows"));
+    return argument_error(
+        "statistics", absl::StrCat("statistics: got ", statistics.query_heads, " query heads, ", statistics.kv_heads,
+                                   " KV heads, ", statistics.tokens, " tokens, ", statistics.rows, " rows"));
   }
   const std::pair<absl::string_view, const std::vector<Number>*> vectors[] = {{"sums", &statistics.sums},
                                                                               {"squares", &statistics.squares},
@@ -32,8 +32,8 @@ Status check_columns(const TokenStatisticsOf<Number>& statistics, TokenRange ran
                      absl::string_view needed) {
   FOLDKV_RETURN_IF_ERROR(check_statistics(statistics));
   if (range.first < 0 || range.count < 0 || range.first > statistics.tokens - range.count) {
-    return argument_error("range", absl::StrCat("range: got ", range.count, " tokens from ", range.first, " of ",
-                                                statistics.tokens));
+    return argument_error(
+        "range", absl::StrCat("range: got ", range.count, " tokens from ", range.first, " of ", statistics.tokens));
   }
   if (!vector.empty() || statistics.tokens == 0) return absl::OkStatus();
   return argument_error(needed, absl::StrCat(needed, ": needed here, but absent"));

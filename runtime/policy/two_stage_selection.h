@@ -23,9 +23,9 @@ namespace foldkv {
                                                                   std::span<const uint8_t> always, int64_t count,
                                                                   int64_t first);
 
-// The first stage of DefensiveKV: of the tokens that compete, best first, as many as hold less than `mass` of the sum of
-// their scores; the one that reaches it is not counted, as in the authors' code. Scores 0 or more, mass 0 to 1.
-// All scores 0: none. O(T log T). Argument errors: "mass", "base[3]" for a score below 0 or infinite.
+// The first stage of DefensiveKV: of the tokens that compete, best first, as many as hold less than `mass` of the sum
+// of their scores; the one that reaches it is not counted, as in the authors' code. Scores 0 or more, mass 0 to 1. All
+// scores 0: none. O(T log T). Argument errors: "mass", "base[3]" for a score below 0 or infinite.
 [[nodiscard]] StatusOr<int64_t> count_below_mass(std::span<const double> base, std::span<const uint8_t> always,
                                                  double mass);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/runtime/cache/toy_host.h"
@@ -30,11 +31,50 @@ void rotate(std::vector<double>& head, const std::optional<RotationRules>& rotat
   }
 }
 
+// Tokens from `start` to `position`, of those before `first` only the kept ones.
+std::vector<int64_t> seen_tokens(int64_t start, int64_t first, int64_t position, const KeptByHead& kept,
+                                 int64_t kv_head) {
+  std::vector<int64_t> seen;
+  if (kept.empty()) {
+    for (int64_t token = start; token < first; ++token) seen.push_back(token);
+  } else {
+    for (const int32_t token : kept[static_cast<size_t>(kv_head)]) {
+      if (token >= start && token < first) seen.push_back(token);
+    }
+  }
+  for (int64_t token = std::max(first, start); token <= position; ++token) seen.push_back(token);
+  return seen;
+}
+
 }  // namespace
+
+std::vector<double> oracle_weights(const ToyHost& host, int64_t layer, const std::vector<float>& query,
+                                   const std::vector<float>& key, int64_t count) {
+  // Values that pick out one token each turn attention into its weights.
+  const LayerRules& rules = host.model()->layer(layer);
+  std::vector<double> weights(static_cast<size_t>(rules.query_heads * count * count));
+  for (int64_t token = 0; token < count; token += rules.head_size) {
+    std::vector<float> value(static_cast<size_t>(count * rules.key_width()));
+    const int64_t picked = std::min(rules.head_size, count - token);
+    for (int64_t i = 0; i < picked; ++i) {
+      for (int64_t head = 0; head < rules.kv_heads; ++head) {
+        value[static_cast<size_t>((token + i) * rules.key_width() + head * rules.head_size + i)] = 1.0f;
+      }
+    }
+    const std::vector<double> output = oracle_attention(host, layer, query, key, value, 0, count);
+    for (int64_t head = 0; head < rules.query_heads; ++head) {
+      for (int64_t row = 0; row < count; ++row) {
+        const double* from = output.data() + row * rules.query_width() + head * rules.head_size;
+        std::copy_n(from, picked, weights.begin() + (head * count + row) * count + token);
+      }
+    }
+  }
+  return weights;
+}
 
 std::vector<double> oracle_attention(const ToyHost& host, int64_t layer, const std::vector<float>& query,
                                      const std::vector<float>& key, const std::vector<float>& value, int64_t first,
-                                     int64_t count) {
+                                     int64_t count, const KeptByHead& kept) {
   const LayerRules& rules = host.model()->layer(layer);
   const int64_t size = rules.head_size;
   std::vector<double> output(static_cast<size_t>(count * rules.query_width()), 0.0);
@@ -55,7 +95,8 @@ std::vector<double> oracle_attention(const ToyHost& host, int64_t layer, const s
         const int64_t start = rules.window > 0 ? std::max<int64_t>(0, position - rules.window + 1) : 0;
         std::vector<double> scores;
         double highest = -INFINITY;
-        for (int64_t token = start; token <= position; ++token) {
+        const std::vector<int64_t> seen = seen_tokens(start, first, position, kept, kv_head);
+        for (const int64_t token : seen) {
           double score = 0.0;
           for (size_t i = 0; i < q.size(); ++i) score += q[i] * keys[static_cast<size_t>(token)][i];
           score *= rules.attention_scale;
@@ -66,9 +107,9 @@ std::vector<double> oracle_attention(const ToyHost& host, int64_t layer, const s
         double sum = 0.0;
         for (double& score : scores) sum += (score = std::exp(score - highest));
         double* out = output.data() + row * rules.query_width() + head * size;
-        for (int64_t token = start; token <= position; ++token) {
-          const float* v = value.data() + token * rules.key_width() + kv_head * size;
-          for (int64_t i = 0; i < size; ++i) out[i] += scores[static_cast<size_t>(token - start)] / sum * v[i];
+        for (size_t index = 0; index < seen.size(); ++index) {
+          const float* v = value.data() + seen[index] * rules.key_width() + kv_head * size;
+          for (int64_t i = 0; i < size; ++i) out[i] += scores[index] / sum * v[i];
         }
       }
     }

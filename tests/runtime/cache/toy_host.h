@@ -105,11 +105,17 @@ void gather_input(const ToyHost& host, const std::vector<ToyFeed>& feeds, int64_
                                           const std::shared_ptr<Sequence>& sequence, const ToyTokens& tokens,
                                           int64_t first, int64_t count, int64_t chunk, const StepRules& rules = {});
 
+// Of each KV head: the tokens before the rows in question that it has kept; empty: all heads all.
+using KeptByHead = std::vector<std::vector<int32_t>>;
+
 // Attention of one layer computed apart from the library, in double precision, over all tokens up to each query.
 // Keys and values as given; positions are token numbers. Result [rows][query width] for rows [first, first + count).
 [[nodiscard]] std::vector<double> oracle_attention(const ToyHost& host, int64_t layer, const std::vector<float>& query,
                                                    const std::vector<float>& key, const std::vector<float>& value,
-                                                   int64_t first, int64_t count);
+                                                   int64_t first, int64_t count, const KeptByHead& kept = {});
+// The causal attention weights of a prompt, likewise: [query heads][rows][tokens].
+[[nodiscard]] std::vector<double> oracle_weights(const ToyHost& host, int64_t layer, const std::vector<float>& query,
+                                                 const std::vector<float>& key, int64_t count);
 
 [[nodiscard]] double largest_difference(const std::vector<float>& a, const std::vector<double>& b);
 [[nodiscard]] double relative_error(const std::vector<float>& a, const std::vector<double>& b);

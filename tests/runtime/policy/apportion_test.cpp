@@ -131,6 +131,16 @@ TEST_CASE("sums in binary decide no tie and no whole quota") {
   // 0.1 + 0.2 is above 0.3, 3 * 0.1 too: quotas 0.5, 1, 1.5 for total 3, whose halves tie.
   CHECK(apportion(std::vector<double>{0.1, 0.2, 0.1 + 0.2}, 0, 9, 3).value() == Counts{1, 1, 1});
   CHECK(apportion(std::vector<double>{0.3, 0.2, 0.1}, 0, 9, 3).value() == Counts{2, 1, 0});
+  test::Random random(20);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<double> whole, tenths;
+    for (int64_t i = random.between(2, 12); i > 0; --i) {
+      whole.push_back(static_cast<double>(random.between(1, 12)));
+      tenths.push_back(whole.back() * 0.1);
+    }
+    const int64_t total = random.between(1, 200);
+    REQUIRE(apportion(tenths, 0, 100, total).value() == apportion(whole, 0, 100, total).value());
+  }
   for (const int64_t total : {1'000, 999'999, 1'000'000'000}) {
     CHECK(apportion(std::vector<double>(10, 0.1), 0, total, total / 10 * 10).value() == Counts(10, total / 10));
   }

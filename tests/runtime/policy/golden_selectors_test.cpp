@@ -45,7 +45,8 @@ struct Selectors {
 
   [[nodiscard]] ScoreTable snapkv(Pooling pooling, HeadReduction heads) const {
     const ScoreTable rows = reduce_rows(attention.statistics(window), RowReduction::kMean, 0.0, prefix).value();
-    return reduce_heads(pool_tokens(rows, pooling, json["pool_width"].get<int64_t>()).value(), attention.kv_heads, heads)
+    return reduce_heads(pool_tokens(rows, pooling, json["pool_width"].get<int64_t>()).value(), attention.kv_heads,
+                        heads)
         .value();
   }
 

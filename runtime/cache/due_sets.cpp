@@ -1,0 +1,38 @@
+#include "runtime/cache/due_sets.h"
+
+#include "runtime/policy/policy_budgets.h"
+
+namespace foldkv {
+namespace {
+
+// Whether the first decision, which gives all sets their budgets, is due.
+bool first_due(const EvictionPolicy& policy, int64_t fed_tokens, int64_t spare) {
+  if (policy.budget.layers == LayerAllocator::kCosine) return true;
+  return fed_tokens >= count_policy_tokens(policy, fed_tokens).budget + spare;
+}
+
+}  // namespace
+
+int64_t tokens_before(const SequenceStorage& storage, const ExactSet& set, const StorageChange& change) {
+  return (set.grouped ? storage.latent_tokens(set.group) : 0) + set.token_count + change.new_tokens;
+}
+
+std::vector<bool> due_sets(const SequencePolicy& policy, const SequenceStorage& storage, const DueQuestion& question) {
+  std::vector<bool> due(storage.exact_sets().size());
+  if (policy.eviction == nullptr || question.prompt_continues) return due;
+  const EvictionPolicy& rules = policy.eviction->policy;
+  const bool at_once = question.prompt_ends || question.asked;
+  const int64_t spare = at_once ? 1 : rules.selection.interval;
+  if (rules.scoring.scorer == Scorer::kNone || spare == 0) return due;
+  const bool first = first_due(rules, storage.token_count() + question.change.new_tokens, spare);
+  for (size_t index = 0; index < due.size(); ++index) {
+    const ExactSet& set = storage.exact_sets()[index];
+    if (!set.evicts || (set.grouped && question.change.encoded_tokens == 0)) continue;
+    due[index] = set.budget.tokens == 0
+                     ? first
+                     : tokens_before(storage, set, question.change) >= set.budget.tokens + spare;
+  }
+  return due;
+}
+
+}  // namespace foldkv

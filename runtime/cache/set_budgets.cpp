@@ -1,0 +1,177 @@
+#include "runtime/cache/set_budgets.h"
+
+#include <algorithm>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/policy/position_selection.h"
+
+namespace foldkv {
+namespace {
+
+// The layers over which the policy decides.
+std::vector<int64_t> deciding_layers(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy) {
+  std::vector<int64_t> layers;
+  for (int64_t layer = 0; layer < model.layer_count(); ++layer) {
+    if (evicts(policy, model, layer) && profile.source_of_layer[static_cast<size_t>(layer)] == layer) {
+      layers.push_back(layer);
+    }
+  }
+  return layers;
+}
+
+// What the caller or the profile says of layers.
+std::vector<double> known_numbers(const PreparedProfile& profile, const EvictionPolicy& policy,
+                                  std::span<const int64_t> layers) {
+  const std::vector<double>& given = policy.budget.layer_numbers;
+  const bool measured = profile.profile != nullptr && profile.profile->sensitivity.has_value();
+  std::vector<double> numbers;
+  for (int64_t layer : layers) {
+    const auto index = static_cast<size_t>(layer);
+    if (!given.empty()) {
+      numbers.push_back(given[index]);
+    } else if (policy.budget.layers == LayerAllocator::kRipple && measured) {
+      numbers.push_back(profile.profile->sensitivity->values[index].divergence);
+    }
+  }
+  return numbers;
+}
+
+// Without numbers that the allocator could look at, layers count as equal.
+EvictionPolicy with_equal_layers(EvictionPolicy policy) {
+  policy.budget.layers = LayerAllocator::kUniform;
+  return policy;
+}
+
+bool looks_at_attention(LayerAllocator allocator) {
+  return allocator == LayerAllocator::kCake || allocator == LayerAllocator::kLava ||
+         allocator == LayerAllocator::kDynamic;
+}
+
+// [deciding layers]
+StatusOr<std::vector<int64_t>> budgets_of_layers(const EvictionPolicy& policy, const PreparedProfile& profile,
+                                                 int64_t tokens, std::span<const int64_t> layers,
+                                                 const std::vector<double>& measured) {
+  const PolicyCounts counts = count_policy_tokens(policy, tokens);
+  const auto count = std::ssize(layers);
+  if (count == 0) return std::vector<int64_t>();
+  if (looks_at_attention(policy.budget.layers)) {
+    return measured.empty() ? layer_budgets(with_equal_layers(policy), counts, count, {})
+                            : layer_budgets(policy, counts, count, measured);
+  }
+  return layer_budgets(policy, counts, count, known_numbers(profile, policy, layers));
+}
+
+// How the budget of a layer falls on its heads, which hold equally many tokens.
+using ShareHeads = absl::FunctionRef<StatusOr<std::vector<int64_t>>(std::span<const size_t> sets, int64_t budget)>;
+
+bool decided(const SequenceStorage& storage) {
+  return std::all_of(storage.exact_sets().begin(), storage.exact_sets().end(),
+                     [](const ExactSet& set) { return !set.evicts || set.budget.tokens > 0; });
+}
+
+std::vector<TokenBudget> held_budgets(const SequenceStorage& storage) {
+  std::vector<TokenBudget> budgets;
+  for (const ExactSet& set : storage.exact_sets()) budgets.push_back(set.budget);
+  return budgets;
+}
+
+std::vector<size_t> sets_of_layer(const SequenceStorage& storage, int64_t layer) {
+  std::vector<size_t> sets;
+  for (const ExactPlane& plane : storage.planes_of(layer)) {
+    sets.push_back(static_cast<size_t>(&storage.set_of(plane) - storage.exact_sets().data()));
+  }
+  return sets;
+}
+
+// A set of several layers holds the mean of their budgets, cut to whole tokens.
+StatusOr<std::vector<TokenBudget>> spread_budgets(const SequenceStorage& storage, std::span<const int64_t> layers,
+                                                  std::span<const int64_t> of_layers, int64_t recent,
+                                                  ShareHeads share_heads) {
+  std::vector<TokenBudget> budgets = held_budgets(storage);
+  std::vector<int64_t> layers_of_set(budgets.size());
+  for (size_t index = 0; index < layers.size(); ++index) {
+    const std::vector<size_t> sets = sets_of_layer(storage, layers[index]);
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> shares, share_heads(sets, of_layers[index]));
+    for (size_t head = 0; head < sets.size(); ++head) {
+      budgets[sets[head]].tokens += shares[head];
+      ++layers_of_set[sets[head]];
+    }
+  }
+  for (size_t set = 0; set < budgets.size(); ++set) {
+    if (layers_of_set[set] == 0) continue;
+    budgets[set].tokens = std::max<int64_t>(1, budgets[set].tokens / layers_of_set[set]);
+    budgets[set].recent = recent;
+  }
+  return budgets;
+}
+
+std::vector<int64_t> share_equally(std::span<const size_t> sets, int64_t budget) {
+  return std::vector<int64_t>(sets.size(), budget);
+}
+
+// The heads of a layer compete for its budget, by the policy's head allocator.
+class HeadShares {
+ public:
+  HeadShares(const SetScores& scores, const EvictionPolicy& policy, const PolicyCounts& counts)
+      : scores_(scores), policy_(policy), counts_(counts) {}
+
+  [[nodiscard]] StatusOr<std::vector<int64_t>> share(std::span<const size_t> sets, int64_t budget) const {
+    const auto heads = std::ssize(sets);
+    const int64_t base = budget - counts_.kept_always();
+    if (policy_.budget.heads == HeadAllocator::kUniform || heads == 1 || base <= 0 ||
+        !scores_.moment().prompt_ends) {
+      return share_equally(sets, budget);
+    }
+    const std::vector<uint8_t> always = mark_ends(counts_.tokens, counts_.sinks, counts_.recent);
+    ScoreTable table(heads, counts_.tokens);
+    for (int64_t head = 0; head < heads; ++head) {
+      FOLDKV_ASSIGN_OR_RETURN(const std::vector<double> list, list_of(sets[static_cast<size_t>(head)], always, budget));
+      std::copy(list.begin(), list.end(), table.head(head).begin());
+    }
+    FOLDKV_ASSIGN_OR_RETURN(std::vector<int64_t> shares, head_budgets(policy_, table, always, base));
+    for (int64_t& tokens : shares) tokens += counts_.kept_always();
+    return shares;
+  }
+
+ private:
+  // A first stage by share of the budget comes after the heads have their budgets, one by mass before.
+  [[nodiscard]] StatusOr<std::vector<double>> list_of(size_t set, std::span<const uint8_t> always,
+                                                      int64_t budget) const {
+    if (policy_.selection.first_stage_share > 0.0) return scores_.base(set);
+    return scores_.ranking(set, always, budget);
+  }
+
+  const SetScores& scores_;
+  const EvictionPolicy& policy_;
+  const PolicyCounts& counts_;
+};
+
+}  // namespace
+
+StatusOr<std::vector<TokenBudget>> planned_budgets(const Model& model, const PreparedProfile& profile,
+                                                   const SequencePolicy& policy, const SequenceStorage& storage,
+                                                   int64_t fed_tokens) {
+  if (decided(storage)) return held_budgets(storage);
+  const EvictionPolicy& rules = policy.eviction->policy;
+  const std::vector<int64_t> layers = deciding_layers(model, profile, policy);
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> of_layers,
+                          budgets_of_layers(rules, profile, fed_tokens, layers, {}));
+  return spread_budgets(storage, layers, of_layers, count_policy_tokens(rules, fed_tokens).recent, share_equally);
+}
+
+StatusOr<std::vector<TokenBudget>> set_budgets(const Sequence& sequence, const SetScores& scores) {
+  const SequenceStorage& storage = sequence.storage();
+  if (decided(storage)) return held_budgets(storage);
+  const EvictionPolicy& rules = sequence.policy().eviction->policy;
+  const PreparedProfile& profile = sequence.shared_profile()->data;
+  const int64_t fed_tokens = scores.moment().fed_tokens;
+  const std::vector<int64_t> layers = deciding_layers(sequence.model(), profile, sequence.policy());
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> of_layers,
+                          budgets_of_layers(rules, profile, fed_tokens, layers, scores.layer_numbers()));
+  const PolicyCounts counts = count_policy_tokens(rules, fed_tokens);
+  const HeadShares heads(scores, rules, counts);
+  return spread_budgets(storage, layers, of_layers, counts.recent,
+                        [&](std::span<const size_t> sets, int64_t budget) { return heads.share(sets, budget); });
+}
+
+}  // namespace foldkv
