@@ -52,9 +52,11 @@ std::string describe(const ScoreCase& score_case) {
                       describe(score_case.attend));
 }
 
-ScoreProblem::ScoreProblem(const ScoreCase& score_case, std::byte fill)
+ScoreProblem::ScoreProblem(const ScoreCase& score_case, std::byte fill, ReferenceLogSumExp& log_sum_exp)
     : case_(score_case), fill_(fill), problem_(score_case.attend, fill) {
-  log_sum_exp_ = log_sum_exp_of(problem_, {case_.sequence, 0, shape().rows});
+  std::call_once(log_sum_exp.found,
+                 [&] { log_sum_exp.numbers = log_sum_exp_of(problem_, {case_.sequence, 0, shape().rows}); });
+  log_sum_exp_ = log_sum_exp.numbers;
   Random random(51);
   const auto tokens = static_cast<double>(shape().latents + shape().exact + 1);
   for (int64_t row = 0; row < shape().rows; ++row) {

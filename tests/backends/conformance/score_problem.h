@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,10 +21,16 @@ struct ScoreCase {
 
 [[nodiscard]] std::string describe(const ScoreCase& score_case);
 
+// Found once for a case and then shared by its problems, also by those of other threads.
+struct ReferenceLogSumExp {
+  std::once_flag found;
+  std::vector<float> numbers;  // [rows][query_heads]
+};
+
 // A case with log-sum-exps that are the same for every backend: the reference's.
 class ScoreProblem {
  public:
-  ScoreProblem(const ScoreCase& score_case, std::byte fill);
+  ScoreProblem(const ScoreCase& score_case, std::byte fill, ReferenceLogSumExp& log_sum_exp);
 
   // Rows piece by piece, each piece a call. Fields "sums", "squares", "maxima", "below", "entropies".
   [[nodiscard]] Outcome run(backend::Backend& backend, int64_t rows_of_piece) const;

@@ -152,7 +152,8 @@ TEST_CASE("scores of rows in pieces are those of all rows at once") {
     const AttendSequenceCase& shape = score_case.attend.sequences[score_case.sequence];
     if (shape.rows == 1) continue;
     CAPTURE(describe(score_case));
-    const ScoreProblem problem(score_case, kPoison);
+    ReferenceLogSumExp log_sum_exp;
+    const ScoreProblem problem(score_case, kPoison, log_sum_exp);
     for (const Subject& subject : subjects()) {
       CAPTURE(subject.name);
       const Outcome together = problem.run(*subject.three_threads, shape.rows);
