@@ -804,7 +804,8 @@ FOLDKV_API foldkv_status foldkv_profile_choose_plan(const foldkv_runtime* runtim
                                                     const foldkv_profile* profile, const foldkv_plan_wish* wish,
                                                     foldkv_plan_choice* choice, foldkv_error* error);
 
-/* Compresses now what the options allow: all but sinks and recent tokens. Nothing to do is no error. */
+/* Compresses now what the options allow: all but sinks and recent tokens. Evicts what an eviction policy would evict at a
+ * prompt's end; after it, when the policy evicts in generation. Nothing to do is no error. */
 FOLDKV_API foldkv_status foldkv_sequence_compress(foldkv_sequence* sequence, foldkv_error* error);
 
 typedef struct foldkv_sequence_stats {

@@ -135,12 +135,15 @@ class Decision {
 
   // Scores that are remembered go where their tokens go.
   Status carry_scores() {
-    if (!record_.scores_rows() || !remembers_scores(policy())) return absl::OkStatus();
+    if (!remembers_scores(policy())) return absl::OkStatus();
     for (size_t index = 0; index < due_.size(); ++index) {
       const ExactSet& set = storage_.exact_sets()[index];
       if (!set.evicts) continue;
-      FOLDKV_ASSIGN_OR_RETURN(std::vector<float> scores, record_.scores(index));
-      if (due_[index] && !scores_whole_life(policy())) std::fill(scores.begin(), scores.end(), 0.0f);
+      // Before anything is written down scores are zero, and after an eviction those of a window begin anew.
+      std::vector<float> scores(static_cast<size_t>(tokens_of(set)));
+      if (record_.scores_rows() && (!due_[index] || scores_whole_life(policy()))) {
+        FOLDKV_ASSIGN_OR_RETURN(scores, record_.scores(index));
+      }
       const int64_t latents = latents_of(set);
       kept_.exact_scores[index] = pick(kept_.exact[index], std::span(scores).subspan(static_cast<size_t>(latents)));
       if (!set.grouped) continue;

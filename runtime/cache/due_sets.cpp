@@ -21,7 +21,9 @@ std::vector<bool> due_sets(const SequencePolicy& policy, const SequenceStorage& 
   std::vector<bool> due(storage.exact_sets().size());
   if (policy.eviction == nullptr || question.prompt_continues) return due;
   const EvictionPolicy& rules = policy.eviction->policy;
-  const bool at_once = question.prompt_ends || question.asked;
+  // What a policy that is done with the prompt would go by has not been written down.
+  const bool blind = rules.selection.interval == 0 && rules.scoring.scorer != Scorer::kPosition;
+  const bool at_once = question.prompt_ends || (question.asked && !blind);
   const int64_t spare = at_once ? 1 : rules.selection.interval;
   if (rules.scoring.scorer == Scorer::kNone || spare == 0) return due;
   const bool first = first_due(rules, storage.token_count() + question.change.new_tokens, spare);

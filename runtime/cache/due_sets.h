@@ -14,8 +14,9 @@ struct DueQuestion {
 };
 
 // The exact sets that hold more than their eviction policy lets them, so that they are cut now. At the end of a prompt,
-// and when the host asks, one token too many is enough; otherwise it takes `interval`. Sets of grouped layers are cut
-// only when a run becomes latents, for exact tokens are sinks, recent ones, and those that wait for it.
+// and when the host asks, one token too many is enough; otherwise it takes `interval`. Without an interval only the
+// prompt's end counts. Sets of grouped layers are cut only when a run becomes latents, for exact tokens are sinks, recent
+// ones, and those that wait for it.
 [[nodiscard]] std::vector<bool> due_sets(const SequencePolicy& policy, const SequenceStorage& storage,
                                          const DueQuestion& question);
 
