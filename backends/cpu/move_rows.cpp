@@ -7,7 +7,8 @@ void move_rows(const MoveRequest& request) {
   const ExactLayout& layout = request.layout;
   const PageRows arrays[] = {{layout.side_offset(Side::kKeys), layout.row_bytes()},
                              {layout.side_offset(Side::kValues), layout.row_bytes()}};
-  move_slots({request.region.pages, layout.page_tokens, request.slots, request.from, request.to, request.count}, arrays);
+  move_slots({request.region.pages, layout.page_tokens, request.slots, request.from, request.to, request.count},
+             arrays);
 }
 
 }  // namespace foldkv::backend::cpu

@@ -62,7 +62,8 @@ class Backend {
 
   [[nodiscard]] virtual int64_t attend_workspace(const AttendShape& shape) const = 0;
   [[nodiscard]] virtual Status attend(const AttendRequest& request) = 0;
-  // The shape of one view and its rows. Errors name "sequence" (latents of some heads) and "thresholds" (none for below).
+  // The shape of one view and its rows. Errors name "sequence" (latents of some heads) or "thresholds" (none where
+  // below is wanted).
   [[nodiscard]] virtual int64_t score_workspace(const AttendShape& shape) const = 0;
   [[nodiscard]] virtual Status score(const ScoreRequest& request) = 0;
 

@@ -104,8 +104,8 @@ struct LatentLayer {
   int64_t first_row = 0;                 // of this layer in stacked vectors (means, correction basis)
 };
 
-// A view: rows of queries and the tokens that they look at. Heads that keep different tokens come as views of their own,
-// several entries with the same rows; all entries of a request have the same number of heads.
+// A view: rows of queries and the tokens that they look at. Heads that keep different tokens come as views of their
+// own, several entries with the same rows; all entries of a request have the same number of heads.
 struct AttendSequence {
   ExactRegion exact;  // the new tokens included
   PositionRegion exact_positions;
@@ -158,12 +158,12 @@ struct AttendShape {
 enum class ScoreHeads : int32_t { kQueryHeads = 0, kGroupMean = 1, kGroupMaximum = 2, kAllHeads = 3 };
 
 // What each cached token of a view got from some rows of queries. A is the weight that attend gives the token,
-// exp(logit - log_sum_exp): 0 where the token is not visible and for rows whose log-sum-exp is minus infinity, which see
-// nothing.
+// exp(logit - log_sum_exp): 0 where the token is not visible and for rows whose log-sum-exp is minus infinity, which
+// see nothing.
 //
-// Results are [lists][list_stride], of which as many numbers as the view has tokens: latents, then exact tokens. They are
-// added to (maxima: raised), row after row in rising order, so that a prompt cut into pieces gives the same bits. Null:
-// not wanted.
+// Results are [lists][list_stride], of which as many numbers as the view has tokens: latents, then exact tokens. They
+// are added to (maxima: raised), row after row in rising order, so that a prompt cut into pieces gives the same bits.
+// Null: not wanted.
 struct ScoreRequest {
   AttentionRules rules;
   ExactLayout exact_layout;  // as in AttendRequest
@@ -264,8 +264,8 @@ struct CoefficientsRequest {
   std::byte* workspace = nullptr;
 };
 
-// Moves tokens of latent pages down like MoveRequest: codes, scales and coefficients, in whatever code they are. Unsupported
-// error for layouts with run_tokens() above 1, whose scales and merged heads belong to several tokens.
+// Moves tokens of latent pages down like MoveRequest: codes, scales and coefficients, in whatever code they are.
+// Unsupported error for layouts with run_tokens() above 1, whose scales and merged heads belong to several tokens.
 struct MoveLatentsRequest {
   const LatentLayout* layout = nullptr;
   std::byte* const* pages = nullptr;

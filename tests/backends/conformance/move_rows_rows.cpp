@@ -36,7 +36,8 @@ Outcome run(const MoveCase& move_case, backend::Backend& backend, std::byte fill
 
 Row row_of(const MoveCase& move_case) {
   return {absl::StrCat(move_case.count, " rows of ", move_case.layout.width, " ",
-                       std::string(name_of(move_case.layout.format)), " from ", move_case.from, move_case.slots.empty() ? "" : " and beyond", " to ", move_case.to,
+                       std::string(name_of(move_case.layout.format)), " from ", move_case.from,
+                       move_case.slots.empty() ? "" : " and beyond", " to ", move_case.to,
                        " in pages of ", move_case.layout.page_tokens),
           [move_case](backend::Backend& backend, std::byte fill) { return run(move_case, backend, fill); }};
 }

@@ -104,8 +104,8 @@ void add_views(std::vector<ScoreCase>& cases) {
 }
 
 Row row_of(const ScoreCase& score_case) {
-  return {describe(score_case),
-          [score_case, log_sum_exp = std::make_shared<ReferenceLogSumExp>()](backend::Backend& backend, std::byte fill) {
+  const auto log_sum_exp = std::make_shared<ReferenceLogSumExp>();
+  return {describe(score_case), [score_case, log_sum_exp](backend::Backend& backend, std::byte fill) {
             return ScoreProblem(score_case, fill, *log_sum_exp).run(backend, 1'000'000);
           }};
 }

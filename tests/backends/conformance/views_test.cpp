@@ -136,7 +136,8 @@ TEST_CASE("heads come out the same in views of their own and together") {
     for (const Subject& subject : subjects()) {
       CAPTURE(subject.name);
       CAPTURE(shape.rows);
-      for (const ScoreHeads score_heads : {ScoreHeads::kQueryHeads, ScoreHeads::kGroupMean, ScoreHeads::kGroupMaximum}) {
+      for (const ScoreHeads score_heads :
+           {ScoreHeads::kQueryHeads, ScoreHeads::kGroupMean, ScoreHeads::kGroupMaximum}) {
         const Tokens::Result together = tokens.run(*subject.one_thread, 4, score_heads);
         for (const int64_t heads : {1, 2}) {
           CHECK(tokens.run(*subject.one_thread, heads, score_heads) == together);
