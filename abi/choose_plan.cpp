@@ -34,6 +34,9 @@ Status check_wish(const foldkv_plan_wish& wish) {
   FOLDKV_RETURN_IF_ERROR(check_number(wish.bytes_per_token, 0.0, "wish.bytes_per_token"));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.ratio, 1.0, "wish.ratio"));
   FOLDKV_RETURN_IF_ERROR(check_number(wish.highest_cost, 0.0, "wish.highest_cost"));
+  if (!(wish.lowest_keep_ratio >= 0.0 && wish.lowest_keep_ratio <= 1.0)) {
+    return argument_error("wish.lowest_keep_ratio", absl::StrCat("is ", wish.lowest_keep_ratio, ", expected 0 to 1"));
+  }
   return check_number(wish.highest_divergence, 0.0, "wish.highest_divergence");
 }
 
@@ -59,6 +62,7 @@ StatusOr<PlanChoice> choose(const foldkv_runtime* runtime, const foldkv_model* m
                           read_step_options(wish.step_options, "wish.step_options", *model->object));
   question.life.prompt_tokens = wish.tokens;
   question.life.generated_tokens = wish.generated_tokens;
+  question.lowest_keep_ratio = wish.lowest_keep_ratio;
   question.sequences = wish.sequences == 0 ? 1 : wish.sequences;
   question.budget_bytes = static_cast<int64_t>(wish.budget_bytes);
   question.bytes_per_token = wish.bytes_per_token;

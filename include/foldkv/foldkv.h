@@ -778,6 +778,8 @@ typedef struct foldkv_plan_wish {
   const foldkv_step_options* step_options;         /* NULL: defaults */
   double highest_divergence; /* held_out_divergence of foldkv_plan_info, nats at most; plans that were not measured do
                                 not fulfil it */
+  double lowest_keep_ratio;  /* share of the prompt that must stay where the budget does not hold it whole: bits give way
+                                to tokens until then. 0: the plan with the fewest bits gives the most tokens */
 } foldkv_plan_wish;
 
 typedef struct foldkv_plan_choice {
@@ -787,7 +789,8 @@ typedef struct foldkv_plan_choice {
   int64_t bytes_per_token;
   double expected_cost;
   int64_t tokens_kept;     /* of each prompt: all, or as many as the budget holds */
-  double keep_ratio;       /* tokens_kept / tokens; below 1 the host must feed less (or evict, in later versions) */
+  double keep_ratio;       /* tokens_kept / tokens; below 1 the host feeds less, or, when the sequence options name an
+                              eviction, sets its budget_tokens to tokens_kept */
   uint64_t sequence_bytes; /* one sequence between steps, at its largest, with tokens_kept; likewise below */
   uint64_t shared_bytes;   /* prepared profile and model, once */
   uint64_t total_bytes;    /* shared_bytes, all sequences but one at sequence_bytes, one in its largest step */
@@ -797,7 +800,9 @@ typedef struct foldkv_plan_choice {
 
 /* Chooses among the profile's plans: the one with the least expected cost that fulfils every wish, or with highest_cost
  * or highest_divergence the smallest that does. When the budget holds none that fulfils the others, the smallest of
- * these and the share of the prompt that fits (one token more does not). Bytes are those of foldkv_sequence_estimate.
+ * these (or see lowest_keep_ratio) and the share of the prompt that fits (one token more does not): tokens and bits from
+ * one budget, when the sequence options name an eviction, whose own budget is not looked at. Bytes are those of
+ * foldkv_sequence_estimate.
  * FOLDKV_E_ARGUMENT when no plan fulfils the other wishes, naming the one that cannot be had and by how much;
  * FOLDKV_E_BUDGET when not even one token fits. */
 FOLDKV_API foldkv_status foldkv_profile_choose_plan(const foldkv_runtime* runtime, const foldkv_model* model,

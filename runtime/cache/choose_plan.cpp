@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/base/checked.h"
 #include "runtime/calibration/plan_bits.h"
+#include "runtime/policy/policy_budgets.h"
 
 namespace foldkv {
 namespace {
@@ -55,7 +56,7 @@ class Choosing {
       if (candidate.shortcoming.empty() && too_large) candidate.shortcoming = "too large";
     }
     const std::vector<const Candidate*> fitting = without_shortcoming();
-    if (fitting.empty()) return choose_share(*best_of(fulfilling, smaller));
+    if (fitting.empty()) return choose_share(fulfilling);
     const bool by_cost = wish_.highest_cost > 0.0 || wish_.highest_divergence > 0.0;
     const Candidate& best = *best_of(fitting, by_cost ? smaller : cheaper);
     return choice_of(best, wish_.life.prompt_tokens, best.bytes,
@@ -64,10 +65,21 @@ class Choosing {
   }
 
  private:
-  StatusOr<CacheBytes> bytes_with(int64_t plan, int64_t prompt_tokens) const {
+  [[nodiscard]] bool evicts() const { return wish_.life.policy.eviction != nullptr; }
+
+  // Of a sequence that keeps so many tokens of its prompt.
+  StatusOr<CacheBytes> bytes_with(int64_t plan, int64_t kept) const {
     EstimateQuestion life = wish_.life;
     life.policy.plan = static_cast<size_t>(plan);
-    life.prompt_tokens = prompt_tokens;
+    if (evicts()) {
+      auto eviction = std::make_shared<SequenceEviction>(*life.policy.eviction);
+      eviction->policy.budget.tokens = kept;
+      eviction->policy.budget.keep_ratio = {};
+      eviction->policy.budget.ratio_of_unprotected = false;
+      life.policy.eviction = std::move(eviction);
+    } else {
+      life.prompt_tokens = kept;
+    }
     FOLDKV_ASSIGN_OR_RETURN(const Estimate estimate, estimate_sequence(runtime_, model_, profile_, life));
     const std::optional<int64_t> others = checked_multiply({wish_.sequences - 1, estimate.held_bytes});
     const std::optional<int64_t> own = checked_add(estimate.shared_bytes, estimate.peak_bytes);
@@ -145,27 +157,61 @@ class Choosing {
     return absl::OkStatus();
   }
 
-  // No plan fits with the whole prompt: bisection for a share of it.
-  StatusOr<PlanChoice> choose_share(const Candidate& smallest) {
-    int64_t fits = 0;
+  // The most tokens of the prompt that fit under a plan, and their bytes.
+  struct Share {
+    int64_t tokens = 0;  // 0: none
+    CacheBytes bytes;
+  };
+
+  // The fewest tokens that can be kept.
+  [[nodiscard]] int64_t fewest() const {
+    if (!evicts()) return 1;
+    const PolicyCounts counts = count_policy_tokens(wish_.life.policy.eviction->policy, wish_.life.prompt_tokens);
+    return std::max<int64_t>(1, counts.kept_always());
+  }
+
+  StatusOr<Share> share_under(const Candidate& candidate) const {
+    Share share;
+    int64_t fits = fewest() - 1;
     int64_t too_many = wish_.life.prompt_tokens;
-    CacheBytes fitting;  // bytes of what fits
     while (too_many - fits > 1) {
       const int64_t middle = fits + (too_many - fits) / 2;
-      FOLDKV_ASSIGN_OR_RETURN(const CacheBytes bytes, bytes_with(smallest.plan, middle));
+      FOLDKV_ASSIGN_OR_RETURN(const CacheBytes bytes, bytes_with(candidate.plan, middle));
       if (bytes.total > wish_.budget_bytes) {
         too_many = middle;
         continue;
       }
       fits = middle;
-      fitting = bytes;
+      share = {fits, bytes};
     }
-    if (fits > 0) return choice_of(smallest, fits, fitting, "the smallest plan, and the share of the prompt that fits");
-    FOLDKV_ASSIGN_OR_RETURN(const CacheBytes least, bytes_with(smallest.plan, 1));
+    return share;
+  }
+
+  // No plan fits with the whole prompt: a share of it.
+  StatusOr<PlanChoice> choose_share(std::vector<const Candidate*> fulfilling) {
+    if (wish_.lowest_keep_ratio > 0.0) {
+      std::stable_sort(fulfilling.begin(), fulfilling.end(),
+                       [](const Candidate* a, const Candidate* b) { return cheaper(*a, *b); });
+      const double lowest = wish_.lowest_keep_ratio * static_cast<double>(wish_.life.prompt_tokens);
+      for (const Candidate* candidate : fulfilling) {
+        FOLDKV_ASSIGN_OR_RETURN(const Share share, share_under(*candidate));
+        if (share.tokens == 0 || static_cast<double>(share.tokens) < lowest) continue;
+        return choice_of(*candidate, share.tokens, share.bytes,
+                         "the plan with the least expected cost that keeps enough of the prompt");
+      }
+    }
+    const Candidate& smallest = *best_of(fulfilling, smaller);
+    FOLDKV_ASSIGN_OR_RETURN(const Share share, share_under(smallest));
+    if (share.tokens > 0) {
+      return choice_of(smallest, share.tokens, share.bytes, "the smallest plan, and the share of the prompt that fits");
+    }
+    FOLDKV_ASSIGN_OR_RETURN(const CacheBytes least, bytes_with(smallest.plan, fewest()));
     return with_argument(
-        budget_error(absl::StrFormat("is %d, expected %d or more: that is what one token in each of %d sequences takes "
+        budget_error(absl::StrFormat("is %d, expected %d or more: that is what %s in each of %d sequences takes "
                                      "under the smallest plan, %s",
-                                     wish_.budget_bytes, least.total, wish_.sequences, name_of_plan(smallest))),
+                                     wish_.budget_bytes, least.total,
+                                     evicts() ? "what the policy always keeps" : "one token", wish_.sequences,
+                                     name_of_plan(smallest))),
         "wish.budget_bytes");
   }
 

@@ -59,6 +59,8 @@ TEST_CASE("wishes are checked") {
   wrong("wish.highest_cost", [](auto& wish) { wish.highest_cost = NAN; });
   wrong("wish.highest_cost", [](auto& wish) { wish.highest_cost = 1e-12; });
   wrong("wish.highest_divergence", [](auto& wish) { wish.highest_divergence = -1.0; });
+  wrong("wish.lowest_keep_ratio", [](auto& wish) { wish.lowest_keep_ratio = -0.1; });
+  wrong("wish.lowest_keep_ratio", [](auto& wish) { wish.lowest_keep_ratio = 1.1; });
   wrong("wish.highest_divergence", [](auto& wish) { wish.highest_divergence = 0.5; });  // nothing was measured
   refused(FOLDKV_E_BUDGET, "wish.budget_bytes", [](auto& wish) { wish.budget_bytes = 10; });
   auto sequence = sized<foldkv_sequence_options>();

@@ -407,7 +407,7 @@ FIELD(foldkv_sensitivity_source, scale, 8, 8);
 FIELD(foldkv_sensitivity_source, seed, 16, 8);
 FIELD(foldkv_sensitivity_source, text, 24, 64);
 
-STRUCT(foldkv_plan_wish, 88);
+STRUCT(foldkv_plan_wish, 96);
 FIELD(foldkv_plan_wish, struct_size, 0, 4);
 FIELD(foldkv_plan_wish, reserved, 4, 4);
 FIELD(foldkv_plan_wish, budget_bytes, 8, 8);
@@ -420,6 +420,7 @@ FIELD(foldkv_plan_wish, highest_cost, 56, 8);
 FIELD(foldkv_plan_wish, sequence_options, 64, 8);
 FIELD(foldkv_plan_wish, step_options, 72, 8);
 FIELD(foldkv_plan_wish, highest_divergence, 80, 8);
+FIELD(foldkv_plan_wish, lowest_keep_ratio, 88, 8);
 
 STRUCT(foldkv_plan_choice, 616);
 FIELD(foldkv_plan_choice, struct_size, 0, 4);

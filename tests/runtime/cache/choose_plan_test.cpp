@@ -5,7 +5,7 @@
 
 #include "doctest/doctest.h"
 #include "runtime/calibration/plan_bits.h"
-#include "tests/runtime/cache/toy_host.h"
+#include "tests/runtime/cache/eviction_scene.h"
 
 namespace foldkv::test {
 namespace {
@@ -130,6 +130,49 @@ TEST_CASE("when no plan fits, the smallest with the share that fits") {
   CHECK(status.code() == absl::StatusCode::kResourceExhausted);
   CHECK(argument_of(status) == "wish.budget_bytes");
   CHECK(holds(std::string(status.message()), absl::StrCat("expected ", scene.total(2, 1), " or more")));
+}
+
+TEST_CASE("bits and tokens from one budget: evicting, the prompt is fed whole") {
+  Scene scene;
+  scene.wish.sequences = 40;  // so that caches at rest outweigh the step of one of them
+  EvictionPolicy evict = small_policy("bellowskv-evict", 200, 4);
+  evict.budget.tokens = 9;  // not looked at
+  evict.selection.sink_tokens = 1;
+  scene.wish.life.policy = evicting(evict, NumberFormat::kF16);
+  scene.wish.life.policy.recent_tokens = 16;
+  const auto total = [&](size_t plan, int64_t kept) {
+    EvictionPolicy policy = evict;
+    policy.budget.tokens = kept;
+    EstimateQuestion life = scene.wish.life;
+    life.policy = evicting(policy, NumberFormat::kF16);
+    life.policy.recent_tokens = 16;
+    life.policy.plan = plan;
+    const Estimate estimate = estimate_sequence(*scene.runtime, scene.host.model(), scene.profile, life).value();
+    return estimate.shared_bytes + (scene.wish.sequences - 1) * estimate.held_bytes + estimate.peak_bytes;
+  };
+  scene.wish.budget_bytes = total(2, 180);
+  REQUIRE(scene.wish.budget_bytes < total(2, kTokens));
+  const auto most_tokens = scene.choose();
+  REQUIRE(most_tokens.ok());
+  CHECK(most_tokens->plan == 2);
+  CHECK(most_tokens->tokens_kept >= 180);
+  CHECK(most_tokens->tokens_kept < kTokens);
+  CHECK(total(2, most_tokens->tokens_kept) == most_tokens->bytes.total);
+  CHECK(total(2, most_tokens->tokens_kept + 1) > scene.wish.budget_bytes);
+  // With fewer tokens more bits fit.
+  scene.wish.lowest_keep_ratio = 0.1;
+  const auto more_bits = scene.choose();
+  REQUIRE(more_bits.ok());
+  CHECK(more_bits->plan < 2);
+  CHECK(more_bits->tokens_kept < most_tokens->tokens_kept);
+  CHECK(more_bits->keep_ratio >= 0.1);
+  CHECK(more_bits->expected_cost < most_tokens->expected_cost);
+  CHECK(more_bits->bytes.total <= scene.wish.budget_bytes);
+  // A ratio that no plan reaches leaves the plan with the fewest bits.
+  scene.wish.lowest_keep_ratio = 1.0;
+  CHECK(scene.choose()->plan == 2);
+  scene.wish.budget_bytes = total(2, 9) / 2;
+  CHECK(argument_of(scene.choose().status()) == "wish.budget_bytes");
 }
 
 TEST_CASE("wishes for size and for cost") {
