@@ -46,7 +46,6 @@ Status read_share(double value, absl::string_view name, Ratio& target) {
 
 Status read_scoring(const foldkv_eviction& source, ScoringRules& scoring) {
   FOLDKV_RETURN_IF_ERROR(read_enum(source.scorer, "scorer", FOLDKV_SCORER_EXPECTED_ATTENTION, scoring.scorer));
-  if (scoring.scorer == Scorer::kHistory) scoring.history = HistoryKind::kBelowShare;
   FOLDKV_RETURN_IF_ERROR(read_enum(source.row_reduction, "row_reduction", FOLDKV_ROWS_NEGATED_BELOW, scoring.rows));
   scoring.gamma = source.gamma;
   read_number(source.newest_row_weight, scoring.newest_row_weight);
@@ -174,9 +173,11 @@ Status read_pinned(const foldkv_eviction& source, SequenceEviction& eviction) {
 
 // Names inside and in the struct, where they differ by more than the part.
 constexpr std::pair<const char*, const char*> kFields[] = {
-    {"scoring.rows", "row_reduction"},          {"scoring.history", "scorer"},
-    {"reduction.heads", "head_reduction"},      {"budget.tokens", "budget_tokens"},
-    {"budget.layers", "layer_allocator"},       {"budget.heads", "head_allocator"},
+    {"scoring.rows", "row_reduction"},
+    {"reduction.heads", "head_reduction"},
+    {"budget.tokens", "budget_tokens"},
+    {"budget.layers", "layer_allocator"},
+    {"budget.heads", "head_allocator"},
     {"budget.ripple_order", "ripple_normalize_first"},
 };
 

@@ -594,14 +594,13 @@ enum {
                                            eviction */
   FOLDKV_SCORER_ACCUMULATED = 4,        /* attention of all rows so far */
   FOLDKV_SCORER_LAST_ROW = 5,           /* attention of the newest row */
-  FOLDKV_SCORER_HISTORY = 6,            /* rows so far that gave the token less than an equal share: fewer is better */
-  FOLDKV_SCORER_EXPECTED_ATTENTION = 7  /* attention of a forecast of the queries to come */
+  FOLDKV_SCORER_EXPECTED_ATTENTION = 6  /* attention of a forecast of the queries to come */
 };
 enum {
   FOLDKV_ROWS_SUM = 1,
   FOLDKV_ROWS_MEAN = 2,
   FOLDKV_ROWS_MAXIMUM = 3,
-  FOLDKV_ROWS_MEAN_PLUS_VARIANCE = 4, /* mean + gamma * variance over the rows */
+  FOLDKV_ROWS_MEAN_PLUS_VARIANCE = 4, /* mean + gamma * variance over the rows; in generation the mean */
   FOLDKV_ROWS_NEGATED_BELOW = 5       /* minus the rows that gave less than an equal share */
 };
 enum { FOLDKV_POOLING_NONE = 1, FOLDKV_POOLING_AVERAGE = 2, FOLDKV_POOLING_MAXIMUM = 3 };

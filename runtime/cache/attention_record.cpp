@@ -120,7 +120,7 @@ Status AttentionRecord::score_view(int64_t layer, const ExactPlane& plane, const
   request.heads = score_heads(policy, sequence_->storage().set_of(plane));
   float* const numbers = numbers_ + list.offset;
   const ScoringRules& scoring = policy.scoring;
-  if (scoring.scorer == Scorer::kHistory && scoring.history == HistoryKind::kBelowShare) {
+  if (scoring.rows == RowReduction::kNegatedBelow) {
     const int64_t before = list.tokens - new_tokens_ + rows.first;
     for (int64_t row = 0; row < rows.count; ++row) {
       thresholds_[static_cast<size_t>(row)] = 1.0f / static_cast<float>(before + row + 1);

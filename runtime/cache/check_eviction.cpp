@@ -62,7 +62,6 @@ Status check_eviction(const Model& model, const PreparedProfile& profile, const 
   if (forecast && !profile.groups.empty() && rules.selection.interval > 0) {
     return unsupported_error("keys of latents are not looked at by a forecast in generation; set the interval to none");
   }
-  if (rules.scoring.history_decay != 1.0) return unsupported_error("a history that decays is not kept");
   return check_reindexing(model, policy);
 }
 

@@ -16,7 +16,6 @@ AttentionNeeds attention_needs(const EvictionPolicy& policy, bool prompt_open, i
     case Scorer::kLastRow:
       return prompt_open ? AttentionNeeds{false, 1, false} : AttentionNeeds{generation, 0, false};
     case Scorer::kAccumulated:
-    case Scorer::kHistory:
       return {prompt_open || generation, 0, false};
     case Scorer::kExpectedAttention:
       return {false, 0, prompt_open};
@@ -32,7 +31,7 @@ bool remembers_scores(const EvictionPolicy& policy) {
 }
 
 bool scores_whole_life(const EvictionPolicy& policy) {
-  return policy.scoring.scorer == Scorer::kAccumulated || policy.scoring.scorer == Scorer::kHistory;
+  return policy.scoring.scorer == Scorer::kAccumulated;
 }
 
 backend::ScoreHeads score_heads(const EvictionPolicy& policy, const ExactSet& set) {

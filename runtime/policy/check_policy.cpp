@@ -51,8 +51,6 @@ Status check_scoring(const EvictionPolicy& policy) {
   FOLDKV_RETURN_IF_ERROR(check_enum("scoring.rows", scoring.rows, RowReduction::kNegatedBelow));
   FOLDKV_RETURN_IF_ERROR(check_number("scoring.gamma", scoring.gamma, 0.0, infinity));
   FOLDKV_RETURN_IF_ERROR(check_number("scoring.newest_row_weight", scoring.newest_row_weight, 1.0, infinity));
-  FOLDKV_RETURN_IF_ERROR(check_enum("scoring.history", scoring.history, HistoryKind::kBelowShare));
-  FOLDKV_RETURN_IF_ERROR(check_number("scoring.history_decay", scoring.history_decay, 0.0, 1.0));
   FOLDKV_RETURN_IF_ERROR(check_range("scoring.voting_heads", scoring.voting_heads, 0, kMostTokens));
   FOLDKV_RETURN_IF_ERROR(check_range("scoring.future_tokens", scoring.future_tokens, 1, kMostTokens));
   FOLDKV_RETURN_IF_ERROR(refuse_if(scoring.newest_row_weight != 1.0 && scoring.scorer != Scorer::kWindow,

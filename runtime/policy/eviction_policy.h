@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/policy/attention_history.h"
 #include "runtime/policy/head_reduction.h"
 #include "runtime/policy/pooling.h"
 #include "runtime/policy/ripple_allocation.h"
@@ -19,10 +18,9 @@ enum class Scorer : int32_t {
   kNone = 1,               // nothing is evicted
   kPosition = 2,           // sinks, and for the rest of the budget the most recent tokens
   kWindow = 3,             // attention of the prompt's last rows
-  kAccumulated = 4,        // attention of all rows so far, added up
+  kAccumulated = 4,        // attention of all rows so far: added up, or counted (RowReduction::kNegatedBelow)
   kLastRow = 5,            // attention of the newest row
-  kHistory = 6,            // attention of the rows so far, by HistoryKind
-  kExpectedAttention = 7,  // attention of queries to come
+  kExpectedAttention = 6,  // attention of queries to come
 };
 
 enum class ValueWeighting : int32_t {
@@ -56,8 +54,6 @@ struct ScoringRules {
   RowReduction rows = RowReduction::kMean;
   double gamma = 0.0;              // of RowReduction::kMeanPlusVariance
   double newest_row_weight = 1.0;  // row weights rise evenly from 1 in the oldest to this in the newest row
-  HistoryKind history = HistoryKind::kAttention;
-  double history_decay = 1.0;
   int64_t voting_heads = 0;     // only the best of the profile's ranking vote. 0: all
   int64_t future_tokens = 512;  // kExpectedAttention: positions to come
   bool covariance = true;       // likewise

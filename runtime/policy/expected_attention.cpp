@@ -78,35 +78,6 @@ void softmax(std::span<double> logits) {
 
 }  // namespace
 
-StatusOr<QueryForecast> forecast_queries(std::span<const float> queries, int64_t query_heads, int64_t head_size,
-                                         bool with_covariance) {
-  const std::optional<int64_t> width = checked_multiply({query_heads, head_size});
-  if (!width.has_value() || *width == 0 || queries.empty() || std::ssize(queries) % *width != 0) {
-    return argument_error("queries", absl::StrCat("queries: got ", queries.size(), " numbers, expected rows of ",
-                                                  query_heads, " heads of ", head_size));
-  }
-  QueryForecast forecast{query_heads, head_size, std::vector<double>(static_cast<size_t>(*width)), {}};
-  const int64_t rows = std::ssize(queries) / *width;
-  for (size_t i = 0; i < queries.size(); ++i) {
-    forecast.means[i % forecast.means.size()] += static_cast<double>(queries[i]) / static_cast<double>(rows);
-  }
-  if (!with_covariance) return forecast;
-  forecast.covariances.resize(static_cast<size_t>(*width * head_size));
-  std::vector<double> centred(static_cast<size_t>(head_size));
-  for (int64_t row_head = 0; row_head < rows * query_heads; ++row_head) {
-    const int64_t head = row_head % query_heads;
-    for (int64_t i = 0; i < head_size; ++i) {
-      centred[static_cast<size_t>(i)] = static_cast<double>(queries[static_cast<size_t>(row_head * head_size + i)]) -
-                                        forecast.means[static_cast<size_t>(head * head_size + i)];
-    }
-    double* cell = forecast.covariances.data() + head * head_size * head_size;
-    for (const double a : centred) {
-      for (const double b : centred) *cell++ += a * b / static_cast<double>(rows);
-    }
-  }
-  return forecast;
-}
-
 StatusOr<QueryForecast> rotate_forecast(const QueryForecast& forecast, const RotationRules& rotation,
                                         int64_t first_position, int64_t count) {
   FOLDKV_RETURN_IF_ERROR(check_forecast(forecast));

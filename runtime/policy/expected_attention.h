@@ -18,12 +18,6 @@ struct QueryForecast {
   std::vector<double> covariances;  // [query_heads][head_size][head_size], symmetric; empty: not used
 };
 
-// Mean and population covariance of queries before rotation (norms applied), those of sinks left out by the caller.
-//   queries  [rows][query_heads][head_size]
-// Argument error: "queries" for another size, or no row.
-[[nodiscard]] StatusOr<QueryForecast> forecast_queries(std::span<const float> queries, int64_t query_heads,
-                                                       int64_t head_size, bool with_covariance);
-
 // The forecast at positions [first_position, first_position + count), by the average of their rotations: one matrix for
 // mean and covariance, which leaves out how the mean itself turns within the range, as the authors do.
 // Argument errors: "forecast" (sizes that do not agree), "rotation" (more pairs than the head has), "count" below 1.

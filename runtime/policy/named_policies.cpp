@@ -47,7 +47,7 @@ EvictionPolicy tova() {
 EvictionPolicy scissorhands() {
   EvictionPolicy policy;
   policy.scoring = {
-      .scorer = Scorer::kHistory, .rows = RowReduction::kNegatedBelow, .history = HistoryKind::kBelowShare};
+      .scorer = Scorer::kAccumulated, .rows = RowReduction::kNegatedBelow};
   policy.selection.interval = 1;
   policy.budget.tokens = 1024;
   return policy;

@@ -11,13 +11,4 @@ std::vector<uint8_t> mark_ends(int64_t tokens, int64_t sinks, int64_t recent) {
   return marks;
 }
 
-std::vector<int32_t> select_ends(int64_t tokens, int64_t sinks, int64_t recent) {
-  const std::vector<uint8_t> marks = mark_ends(tokens, sinks, recent);
-  std::vector<int32_t> kept;
-  for (size_t t = 0; t < marks.size(); ++t) {
-    if (marks[t] != 0) kept.push_back(static_cast<int32_t>(t));
-  }
-  return kept;
-}
-
 }  // namespace foldkv

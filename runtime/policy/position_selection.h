@@ -9,8 +9,4 @@ namespace foldkv {
 // all of them; counts are 0 or more.
 [[nodiscard]] std::vector<uint8_t> mark_ends(int64_t tokens, int64_t sinks, int64_t recent);
 
-// StreamingLLM (arXiv 2309.17453): attention sinks and the most recent tokens, as rising indices. Read at positions
-// 0, 1, 2, ... instead of their own, the last of them is the query's position.
-[[nodiscard]] std::vector<int32_t> select_ends(int64_t tokens, int64_t sinks, int64_t recent);
-
 }  // namespace foldkv

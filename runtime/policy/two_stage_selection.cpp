@@ -26,14 +26,6 @@ StatusOr<std::vector<double>> raise_first_stage(std::span<const double> base, st
   return raised;
 }
 
-StatusOr<std::vector<int32_t>> select_in_two_stages(std::span<const double> base, std::span<const double> weighted,
-                                                    std::span<const uint8_t> always, int64_t count, int64_t first) {
-  const int64_t kept_always = std::ssize(base) - count_competing(std::ssize(base), always);
-  if (first > 0) first = std::min(first, std::max<int64_t>(0, count - kept_always));
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<double> raised, raise_first_stage(base, weighted, always, first));
-  return select_tokens(raised, always, count);
-}
-
 StatusOr<int64_t> count_below_mass(std::span<const double> base, std::span<const uint8_t> always, double mass) {
   if (!(mass >= 0.0 && mass <= 1.0)) {
     return argument_error("mass", absl::StrCat("mass: got ", mass, ", expected 0 to 1"));

@@ -17,12 +17,6 @@ namespace foldkv {
                                                               std::span<const double> weighted,
                                                               std::span<const uint8_t> always, int64_t first);
 
-// select_tokens after raise_first_stage; `first` beyond what the count leaves to those that compete is cut to that.
-[[nodiscard]] StatusOr<std::vector<int32_t>> select_in_two_stages(std::span<const double> base,
-                                                                  std::span<const double> weighted,
-                                                                  std::span<const uint8_t> always, int64_t count,
-                                                                  int64_t first);
-
 // The first stage of DefensiveKV: of the tokens that compete, best first, as many as hold less than `mass` of the sum
 // of their scores; the one that reaches it is not counted, as in the authors' code. Scores 0 or more, mass 0 to 1. All
 // scores 0: none. O(T log T). Argument errors: "mass", "base[3]" for a score below 0 or infinite.

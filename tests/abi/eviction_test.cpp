@@ -168,7 +168,7 @@ TEST_CASE("parts of a policy are checked by name") {
     CHECK(sequence == nullptr);
   };
   refused("struct_size", [](auto& e) { e.struct_size = 2; });
-  refused("scorer", [](auto& e) { e.scorer = 8; });
+  refused("scorer", [](auto& e) { e.scorer = 7; });
   refused("row_reduction", [](auto& e) { e.row_reduction = 6; });
   refused("pooling", [](auto& e) { e.pooling = -1; });
   refused("pool_width", [](auto& e) { e.pool_width = 4; });

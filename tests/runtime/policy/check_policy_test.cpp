@@ -22,7 +22,6 @@ TEST_CASE("values out of range are refused by name") {
   CHECK(snapkv([](auto& p) { p.scoring.rows = static_cast<RowReduction>(6); }) == "scoring.rows");
   CHECK(snapkv([](auto& p) { p.scoring.gamma = -1.0; }) == "scoring.gamma");
   CHECK(snapkv([](auto& p) { p.scoring.newest_row_weight = 0.5; }) == "scoring.newest_row_weight");
-  CHECK(snapkv([](auto& p) { p.scoring.history_decay = 1.5; }) == "scoring.history_decay");
   CHECK(snapkv([](auto& p) { p.scoring.future_tokens = 0; }) == "scoring.future_tokens");
   CHECK(snapkv([](auto& p) { p.reduction.pool_width = 4; }) == "reduction.pool_width");
   CHECK(snapkv([](auto& p) { p.reduction.pool_width = 0; }) == "reduction.pool_width");

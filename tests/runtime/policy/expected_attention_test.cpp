@@ -15,8 +15,20 @@ constexpr int64_t kKvHeads = 2;
 constexpr int64_t kHeadSize = 6;
 
 QueryForecast random_forecast(test::Random& random, bool with_covariance) {
-  const std::vector<float> queries = random.normals(40 * kQueryHeads * kHeadSize, 0.7);
-  return forecast_queries(queries, kQueryHeads, kHeadSize, with_covariance).value();
+  QueryForecast forecast{kQueryHeads, kHeadSize, random.normals<double>(kQueryHeads * kHeadSize, 0.7), {}};
+  if (!with_covariance) return forecast;
+  // The products of three random vectors with themselves.
+  forecast.covariances.resize(kQueryHeads * kHeadSize * kHeadSize);
+  for (int64_t head = 0; head < kQueryHeads; ++head) {
+    for (int sample = 0; sample < 3; ++sample) {
+      const std::vector<double> x = random.normals<double>(kHeadSize, 0.4);
+      double* cell = forecast.covariances.data() + head * kHeadSize * kHeadSize;
+      for (const double a : x) {
+        for (const double b : x) *cell++ += a * b;
+      }
+    }
+  }
+  return forecast;
 }
 
 double product(const double* query, const float* key) {
@@ -82,18 +94,6 @@ TEST_CASE("with covariance it is what many normal queries exponentiate to on ave
     largest_change = std::max(largest_change, std::abs(scores.scores[t] - plain.scores[t]));
   }
   CHECK(largest_change > 0.03);  // what the covariance is about is well above the noise
-}
-
-TEST_CASE("forecasts are means and covariances of the queries") {
-  // Two rows of one head.
-  const std::vector<float> queries = {1, 4, 3, 0};
-  const QueryForecast forecast = forecast_queries(queries, 1, 2, true).value();
-  CHECK(forecast.means == std::vector<double>{2, 2});
-  CHECK(forecast.covariances == std::vector<double>{1, -2, -2, 4});
-  CHECK(forecast_queries(queries, 1, 2, false).value().covariances.empty());
-  const QueryForecast heads = forecast_queries(queries, 2, 1, true).value();
-  CHECK(heads.means == std::vector<double>{2, 2});
-  CHECK(heads.covariances == std::vector<double>{1, 4});
 }
 
 // One vector at one position, from the definition.
@@ -176,8 +176,6 @@ TEST_CASE("forecast: wrong sizes are named, and numbers that are none are an err
   CHECK(argument_of(rotate_forecast(bad, {}, 0, 1).status()) == "forecast");
   CHECK(argument_of(rotate_forecast(good, {Pairing::kHalfSplit, {1, 1, 1, 1}, 1.0}, 0, 1).status()) == "rotation");
   CHECK(argument_of(rotate_forecast(good, {}, 0, 0).status()) == "count");
-  CHECK(argument_of(forecast_queries(keys, 5, kHeadSize, true).status()) == "queries");
-  CHECK(argument_of(forecast_queries({}, 1, kHeadSize, true).status()) == "queries");
   keys[kKvHeads * kHeadSize] = std::numeric_limits<float>::infinity();
   const Status status = expected_attention(good, keys, kKvHeads, 1.0).status();
   CHECK(status.code() == numeric_error("").code());

