@@ -16,20 +16,18 @@ void add_head_sizes(std::vector<ScoreCase>& cases) {
   for (const int64_t head_size : {8, 20, 64, 80, 128, 256}) {
     for (const AttendSequenceCase& sequence :
          {AttendSequenceCase{0, 67, 5}, AttendSequenceCase{67, 0, 1}, AttendSequenceCase{70, 71, 37}}) {
-      for (int64_t i = 0; i < 2; ++i) {
-        ScoreCase score_case;
-        score_case.heads = kHeads[(turn + turn / 4) % 4];
-        score_case.weighted = turn % 2 == 0;
-        AttendCase& attend = score_case.attend;
-        attend.name = "head sizes";
-        attend.head_size = head_size;
-        attend.kv_heads = 1 + turn % 3;
-        attend.ratio = 1 + turn % (head_size == 256 ? 4 : 8);
-        attend.pairing = turn % 4 < 2 ? backend::Pairing::kHalfSplit : backend::Pairing::kInterleaved;
-        attend.sequences = {sequence};
-        cases.push_back(score_case);
-        ++turn;
-      }
+      ScoreCase score_case;
+      score_case.heads = kHeads[(turn + turn / 4) % 4];
+      score_case.weighted = turn % 2 == 0;
+      AttendCase& attend = score_case.attend;
+      attend.name = "head sizes";
+      attend.head_size = head_size;
+      attend.kv_heads = 1 + turn % 3;
+      attend.ratio = 1 + turn % (head_size == 256 ? 4 : 8);
+      attend.pairing = turn % 4 < 2 ? backend::Pairing::kHalfSplit : backend::Pairing::kInterleaved;
+      attend.sequences = {sequence};
+      cases.push_back(score_case);
+      ++turn;
     }
   }
 }
@@ -55,13 +53,12 @@ void add_rules(std::vector<ScoreCase>& cases) {
     ScoreCase score_case;
     score_case.heads = heads;
     AttendCase& attend = score_case.attend;
-    for (const int64_t window : {1, 8, 100}) {
-      attend = {"window"};
-      attend.window = window;
-      attend.jumps = window == 100;
-      attend.sequences = {{90, 130, 100}};
-      cases.push_back(score_case);
-    }
+    constexpr int64_t kWindows[] = {1, 8, 100, 150};  // one for each way to take heads together
+    attend = {"window"};
+    attend.window = kWindows[static_cast<size_t>(heads)];
+    attend.jumps = attend.window == 100;
+    attend.sequences = {{90, 130, 70}};
+    cases.push_back(score_case);
     attend = {"soft cap"};
     attend.soft_cap = 50.0;
     attend.query_size = 30.0;
