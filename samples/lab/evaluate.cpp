@@ -26,6 +26,7 @@ struct Sums {
   double full_loss = 0;
   double compressed_loss = 0;
   EnergyShares energy;
+  std::vector<double> window_kl;
 };
 
 EvaluationFigures means_of(const Sums& sums) {
@@ -37,7 +38,8 @@ EvaluationFigures means_of(const Sums& sums) {
           static_cast<double>(sums.same_top) / positions,
           sums.full_loss / targets,
           sums.compressed_loss / targets,
-          sums.energy * (1.0 / static_cast<double>(sums.windows))};
+          sums.energy * (1.0 / static_cast<double>(sums.windows)),
+          sums.window_kl};
 }
 
 EvaluationFigures mean_of_texts(const std::vector<std::pair<std::string, EvaluationFigures>>& texts) {
@@ -51,6 +53,7 @@ EvaluationFigures mean_of_texts(const std::vector<std::pair<std::string, Evaluat
     mean.full_loss += figures.full_loss * share;
     mean.compressed_loss += figures.compressed_loss * share;
     mean.energy += figures.energy * share;
+    mean.window_kl.insert(mean.window_kl.end(), figures.window_kl.begin(), figures.window_kl.end());
   }
   return mean;
 }
@@ -58,6 +61,7 @@ EvaluationFigures mean_of_texts(const std::vector<std::pair<std::string, Evaluat
 absl::Status add_window(std::span<const Token> rest, const std::vector<float>& full,
                         const std::vector<float>& compressed, int64_t vocabulary, Sums* sums) {
   const size_t width = static_cast<size_t>(vocabulary);
+  const double kl_before = sums->kl;
   for (size_t i = 0; i < rest.size(); ++i) {
     const int64_t target = i + 1 < rest.size() ? rest[i + 1] : -1;
     LAB_ASSIGN_OR_RETURN(const Divergence divergence,
@@ -70,6 +74,7 @@ absl::Status add_window(std::span<const Token> rest, const std::vector<float>& f
     sums->targets += target >= 0 ? 1 : 0;
     ++sums->positions;
   }
+  sums->window_kl.push_back((sums->kl - kl_before) / static_cast<double>(rest.size()));
   ++sums->windows;
   return absl::OkStatus();
 }

@@ -28,6 +28,7 @@ struct EvaluationFigures {
   double full_loss = 0;       // nats per token
   double compressed_loss = 0;
   EnergyShares energy;        // lost by the compression of the prefix
+  std::vector<double> window_kl;  // the kl of each window, so that codecs can be compared window by window
 
   [[nodiscard]] double loss_difference() const { return compressed_loss - full_loss; }
   [[nodiscard]] double full_perplexity() const;

@@ -19,6 +19,7 @@
 #include "samples/lab/evaluation_report.h"
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/named_codec.h"
+#include "samples/lab/policy_arguments.h"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/progress.h"
 #include "samples/lab/status_macros.h"
@@ -33,6 +34,7 @@ struct Arguments {
   std::vector<std::string> profiles;
   std::vector<std::string> plans;
   std::vector<std::string> codecs;  // that need no profile
+  PolicyArguments policies;
   std::vector<std::string> texts;
   int64_t length = 1024;
   int64_t windows = 4;
@@ -49,9 +51,8 @@ struct TaskPlan {
 
 // What is needed before anything runs, so that a wrong argument is not found after an hour.
 struct Plan {
-  std::vector<foldkv::Profile> profiles;
+  std::vector<foldkv::Profile> profiles;  // those of --profile come first
   std::vector<Codec> codecs;
-  std::vector<std::string> files;  // of the codecs' profiles, none without one
   std::vector<TextSample> windows;
   std::vector<TaskPlan> tasks;
 };
@@ -88,7 +89,7 @@ absl::Status add_plans(const Arguments& arguments, const std::string& name, Plan
       absl::StrCat("--plan: the profile ", name, " has not all of these plans: ", absl::StrJoin(arguments.plans, ", ")));
 }
 
-absl::Status add_codecs(const Arguments& arguments, const FoldkvHost& host, Plan* plan) {
+absl::Status add_codecs(const Arguments& arguments, FoldkvHost& host, Plan* plan) {
   const FoldkvAttention::Options options = arguments.sequence.options();
   plan->profiles.reserve(arguments.profiles.size() + arguments.codecs.size());  // codecs point to them
   for (const std::string& path : arguments.profiles) {
@@ -100,7 +101,6 @@ absl::Status add_codecs(const Arguments& arguments, const FoldkvHost& host, Plan
     } else {
       LAB_RETURN_IF_ERROR(add_plans(arguments, name, plan));
     }
-    plan->files.resize(plan->codecs.size(), path);
   }
   for (const std::string& name : arguments.codecs) {
     LAB_ASSIGN_OR_RETURN(foldkv::Profile profile, named_codec_profile(host, name));
@@ -111,6 +111,7 @@ absl::Status add_codecs(const Arguments& arguments, const FoldkvHost& host, Plan
     if (!arguments.plans.empty()) return absl::InvalidArgumentError("--plan needs a --profile that has it");
     plan->codecs.push_back({"exact", nullptr, options});
   }
+  LAB_ASSIGN_OR_RETURN(plan->codecs, arguments.policies.apply(host, std::move(plan->codecs)));
   return check_codecs(plan->codecs);
 }
 
@@ -129,7 +130,7 @@ absl::Status add_tasks(const Arguments& arguments, const Tokenizer& tokenizer, P
   return absl::OkStatus();
 }
 
-absl::StatusOr<Plan> make_plan(const Arguments& arguments, const LanguageModel& model, const FoldkvHost& host) {
+absl::StatusOr<Plan> make_plan(const Arguments& arguments, const LanguageModel& model, FoldkvHost& host) {
   Plan plan;
   if (arguments.windows < 1 && arguments.tasks.empty()) {
     return absl::InvalidArgumentError("--windows 0 and no --task: there is nothing to evaluate");
@@ -164,10 +165,15 @@ absl::StatusOr<TaskEvaluation> run_task(const TaskPlan& task, const Plan& plan, 
                        [&](int64_t done) { progress.show(done); });
 }
 
-// The entries of codecs, with the files they come from.
+// The entries of codecs, with the files of their profiles.
 nlohmann::json windows_json(const Arguments& arguments, const Plan& plan, const Evaluation& evaluation) {
   nlohmann::json json = evaluation_json(evaluation);
-  for (size_t i = 0; i < plan.files.size(); ++i) json["codecs"][i]["profile"] = plan.files[i];
+  for (size_t file = 0; file < arguments.profiles.size(); ++file) {
+    for (size_t i = 0; i < plan.codecs.size(); ++i) {
+      if (plan.codecs[i].profile != &plan.profiles[file]) continue;
+      json["codecs"][i]["profile"] = arguments.profiles[file];
+    }
+  }
   json["length"] = arguments.length;
   json["prefix"] = arguments.evaluation.prefix;
   return json;
@@ -236,6 +242,7 @@ void add_evaluate_command(CLI::App& program, Command* command) {
       ->check(CLI::ExistingFile);
   app->add_option("--plan", arguments->plans, "plans of the profiles to compare, or all; default: the first of each");
   app->add_option("--codec", arguments->codecs, codec_help());
+  arguments->policies.add_to(*app);
   app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
   app->add_option("--length", arguments->length, "tokens of a window")->capture_default_str();
   app->add_option("--prefix", arguments->evaluation.prefix, "tokens of it that are fed first and compressed")

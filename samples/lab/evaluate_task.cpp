@@ -43,6 +43,8 @@ class CodecRun {
     LAB_ASSIGN_OR_RETURN(const foldkv_sequence_stats stats, attention_->stats());
     bytes_ += stats.bytes;
     full_bytes_ += stats.full_cache_bytes;
+    held_tokens_ += stats.held_head_tokens;
+    fed_tokens_ += stats.fed_head_tokens;
     LAB_ASSIGN_OR_RETURN(const Answer answer, answer_trial(run_, trial));
     figures_.seconds += stopwatch.seconds();
     LAB_RETURN_IF_ERROR(run_.clear());
@@ -55,6 +57,7 @@ class CodecRun {
     figures_.retention = full.mean > 0 ? figures_.score.mean / full.mean : 0;
     figures_.kl /= static_cast<double>(positions_);
     figures_.ratio = static_cast<double>(full_bytes_) / static_cast<double>(bytes_);
+    figures_.kept = static_cast<double>(held_tokens_) / static_cast<double>(fed_tokens_);
     return std::move(figures_);
   }
 
@@ -83,6 +86,8 @@ class CodecRun {
   size_t positions_ = 0;
   uint64_t bytes_ = 0;
   uint64_t full_bytes_ = 0;
+  int64_t held_tokens_ = 0;
+  int64_t fed_tokens_ = 0;
   CodecTaskFigures figures_;
 };
 

@@ -18,6 +18,7 @@ struct CodecTaskFigures {
   double retention = 0;  // mean score by that of the full cache; 0 when that is 0
   double kl = 0;         // KL(full || codec) where the right answer is written, mean over all its tokens, nats
   double ratio = 0;      // full bytes by bytes, everything counted, after the contexts were compressed
+  double kept = 1;       // of the contexts' tokens, the share that a KV head holds, on average
   double seconds = 0;
 };
 

@@ -14,6 +14,13 @@ double ratio(uint64_t full, uint64_t compressed) {
   return compressed == 0 ? 0 : static_cast<double>(full) / static_cast<double>(compressed);
 }
 
+// Of the tokens that KV heads were fed, the share that they hold.
+double kept_share(const foldkv_sequence_stats& stats) {
+  return stats.fed_head_tokens == 0
+             ? 1
+             : static_cast<double>(stats.held_head_tokens) / static_cast<double>(stats.fed_head_tokens);
+}
+
 nlohmann::json figures_json(const EvaluationFigures& figures) {
   return {{"windows", figures.windows},
           {"positions", figures.positions},
@@ -24,6 +31,7 @@ nlohmann::json figures_json(const EvaluationFigures& figures) {
           {"loss_difference", figures.loss_difference()},
           {"perplexity_full", figures.full_perplexity()},
           {"perplexity_compressed", figures.compressed_perplexity()},
+          {"window_kl", figures.window_kl},
           {"energy_out_of_basis", {{"keys", figures.energy.keys}, {"values", figures.energy.values}}}};
 }
 
@@ -32,6 +40,9 @@ nlohmann::json bytes_json(const foldkv_sequence_stats& stats) {
   return {{"tokens", stats.tokens},
           {"exact_tokens", stats.exact_tokens},
           {"latent_tokens", stats.latent_tokens},
+          {"held_head_tokens", stats.held_head_tokens},
+          {"fed_head_tokens", stats.fed_head_tokens},
+          {"kept", kept_share(stats)},
           {"bytes", stats.bytes},
           {"full_bytes", stats.full_cache_bytes},
           {"ratio", ratio(stats.full_cache_bytes, stats.bytes)},
@@ -97,16 +108,17 @@ std::string bytes_table(const Evaluation& evaluation) {
   const EvaluationBytes& bytes = evaluation.codecs[0].bytes;
   std::string table = absl::StrFormat(
       "times smaller than 16-bit numbers: one compressed token, and everything, after the prefix of %d and the window of "
-      "%d tokens\n%-*s  %9s %9s %9s %12s %9s\n",
-      bytes.after_prefix.tokens, bytes.after_window.tokens, width, "codec", "token", "prefix", "window",
+      "%d tokens; kept: the share of the prefix's tokens that a KV head holds, on average\n"
+      "%-*s  %9s %9s %9s %9s %12s %9s\n",
+      bytes.after_prefix.tokens, bytes.after_window.tokens, width, "codec", "token", "prefix", "kept", "window",
       "B per token", "seconds");
   for (const CodecEvaluation& codec : evaluation.codecs) {
     const foldkv_sequence_stats& prefix = codec.bytes.after_prefix;
     const foldkv_sequence_stats& window = codec.bytes.after_window;
-    absl::StrAppendFormat(&table, "%-*s  %9.2f %9.2f %9.2f %12d %9.1f\n", width, codec.codec,
+    absl::StrAppendFormat(&table, "%-*s  %9.2f %9.2f %9.4f %9.2f %12d %9.1f\n", width, codec.codec,
                           ratio(prefix.full_token_bytes, prefix.token_bytes),
-                          ratio(prefix.full_cache_bytes, prefix.bytes), ratio(window.full_cache_bytes, window.bytes),
-                          prefix.token_bytes, codec.seconds);
+                          ratio(prefix.full_cache_bytes, prefix.bytes), kept_share(prefix),
+                          ratio(window.full_cache_bytes, window.bytes), prefix.token_bytes, codec.seconds);
   }
   return absl::StrCat(table, absl::StrFormat("full cache: %.1f seconds\n", evaluation.full_seconds));
 }
@@ -146,7 +158,8 @@ nlohmann::json task_json(const TaskEvaluation& evaluation) {
   nlohmann::json codecs = nlohmann::json::array();
   for (const CodecTaskFigures& codec : evaluation.codecs) {
     nlohmann::json entry = {
-        {"name", codec.codec}, {"kl", codec.kl}, {"ratio", codec.ratio}, {"seconds", codec.seconds}};
+        {"name", codec.codec},  {"kl", codec.kl},          {"ratio", codec.ratio},
+        {"kept", codec.kept}, {"seconds", codec.seconds}};
     add_interval(codec.score, &entry);
     if (evaluation.usable()) entry["retention"] = codec.retention;
     codecs.push_back(entry);
@@ -164,15 +177,15 @@ std::string task_table(const TaskEvaluation& evaluation) {
   const MeanInterval& full = evaluation.full;
   std::string table = absl::StrFormat(
       "task %s, %d trials of %.0f tokens; full cache %.3f [%.3f, %.3f] in %.1f seconds%s\n"
-      "%-*s  %6s  %-14s %8s %9s %13s %9s\n",
+      "%-*s  %6s  %-14s %8s %9s %13s %7s %9s\n",
       evaluation.task, evaluation.trials, evaluation.context_tokens, full.mean, full.low, full.high,
       evaluation.full_seconds, evaluation.usable() ? "" : ": not usable, the model cannot do it", width, "codec",
-      "score", "95%", "of full", "KL nats", "times smaller", "seconds");
+      "score", "95%", "of full", "KL nats", "times smaller", "kept", "seconds");
   for (const CodecTaskFigures& codec : evaluation.codecs) {
-    absl::StrAppendFormat(&table, "%-*s  %6.3f  [%.3f, %.3f] %8s %9.5f %13.2f %9.1f\n", width, codec.codec,
+    absl::StrAppendFormat(&table, "%-*s  %6.3f  [%.3f, %.3f] %8s %9.5f %13.2f %7.4f %9.1f\n", width, codec.codec,
                           codec.score.mean, codec.score.low, codec.score.high,
                           evaluation.usable() ? absl::StrFormat("%.3f", codec.retention) : "-", codec.kl, codec.ratio,
-                          codec.seconds);
+                          codec.kept, codec.seconds);
   }
   return table;
 }

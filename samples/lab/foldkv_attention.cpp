@@ -1,6 +1,8 @@
 #include "samples/lab/foldkv_attention.h"
 
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -30,6 +32,11 @@ absl::StatusOr<foldkv::Sequence> FoldkvAttention::create_sequence(FoldkvHost& ho
                                                                    const Options& options) {
   foldkv_sequence_options sequence_options = options.sequence;
   sequence_options.plan = options.plan.empty() ? nullptr : options.plan.c_str();
+  foldkv_eviction eviction = {};
+  if (options.eviction.has_value()) {
+    eviction = options.eviction->view();
+    sequence_options.eviction = &eviction;
+  }
   LAB_ASSIGN_OR_RETURN_FOLDKV(foldkv::Sequence sequence, "creating a sequence",
                               foldkv::Sequence::create(host.runtime(), host.foldkv_model(), profile, sequence_options));
   return sequence;
@@ -51,7 +58,13 @@ absl::StatusOr<std::unique_ptr<FoldkvAttention>> FoldkvAttention::fork() const {
 
 absl::Status FoldkvAttention::begin_step(int64_t tokens, bool prompt_continues) {
   step_.reset();
-  const foldkv_feed feed = foldkv::feed(sequence_, tokens, prompt_continues ? uint32_t{FOLDKV_FEED_CONTINUES} : 0u);
+  foldkv_feed feed = foldkv::feed(sequence_, tokens, prompt_continues ? uint32_t{FOLDKV_FEED_CONTINUES} : 0u);
+  std::vector<int64_t> positions;
+  if (jump_.has_value()) {
+    positions.resize(static_cast<size_t>(tokens));
+    std::iota(positions.begin(), positions.end(), *jump_);
+    feed.positions = positions.data();
+  }
   foldkv_step_options options = foldkv::init<foldkv_step_options>();
   const bool hidden = options_.input == FoldkvInput::kHidden;
   options.input = hidden ? FOLDKV_INPUT_HIDDEN : FOLDKV_INPUT_QKV;
@@ -104,12 +117,14 @@ absl::Status FoldkvAttention::attend_qkv(int64_t layer, const float* normed, flo
 absl::Status FoldkvAttention::commit_step() {
   LAB_RETURN_IF_FOLDKV_ERROR("committing a step", step_->commit());
   step_.reset();
+  jump_.reset();
   tokens_ += step_tokens_;
   return absl::OkStatus();
 }
 
 absl::Status FoldkvAttention::clear() {
   step_.reset();
+  jump_.reset();
   LAB_ASSIGN_OR_RETURN(foldkv::Sequence fresh, create_sequence(host_, profile_, options_));
   sequence_ = std::move(fresh);
   tokens_ = 0;

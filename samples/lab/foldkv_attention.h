@@ -9,6 +9,7 @@
 #include "foldkv/foldkv.hpp"
 #include "samples/lab/aligned_buffer.h"
 #include "samples/lab/attention.h"
+#include "samples/lab/eviction.h"
 #include "samples/lab/foldkv_host.h"
 
 namespace foldkv_lab {
@@ -24,8 +25,9 @@ class FoldkvAttention final : public Attention {
  public:
   struct Options {
     FoldkvInput input = FoldkvInput::kHidden;
-    foldkv_sequence_options sequence = {};  // its plan is set from the name below
+    foldkv_sequence_options sequence = {};  // its plan and eviction are set from those below
     std::string plan;                       // empty: the profile's first
+    std::optional<Eviction> eviction;       // nullopt: every token stays
   };
 
   // host and profile (nullptr: everything stays exact) must outlive this object.
@@ -36,6 +38,9 @@ class FoldkvAttention final : public Attention {
   // An independent copy of the cache. State error while a step is open.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<FoldkvAttention>> fork() const;
 
+  // The first token of the next step stands at this position, beyond all others, and what follows behind it.
+  void jump_to(int64_t position) { jump_ = position; }
+
   [[nodiscard]] absl::Status begin_step(int64_t tokens, bool prompt_continues) override;
   [[nodiscard]] absl::Status attend(int64_t layer, const float* normed, float* output) override;
   [[nodiscard]] absl::Status commit_step() override;
@@ -44,6 +49,7 @@ class FoldkvAttention final : public Attention {
   [[nodiscard]] absl::Status clear() override;
 
   [[nodiscard]] foldkv::Sequence& sequence() { return sequence_; }
+  [[nodiscard]] const foldkv::Sequence& sequence() const { return sequence_; }
   [[nodiscard]] absl::StatusOr<foldkv_sequence_stats> stats() const;
 
  private:
@@ -61,6 +67,7 @@ class FoldkvAttention final : public Attention {
   Options options_;
   foldkv::Sequence sequence_;
   std::optional<foldkv::Step> step_;
+  std::optional<int64_t> jump_;
   int64_t tokens_ = 0;
   int64_t step_tokens_ = 0;
   FloatBuffer projected_;  // [tokens, query width + 2 * kv width]

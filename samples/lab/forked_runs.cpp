@@ -17,6 +17,7 @@ absl::StatusOr<ForkedRuns> ForkedRuns::create(FoldkvHost& host, const FoldkvAtte
   }
   FoldkvAttention::Options exact = options;
   exact.plan.clear();
+  exact.eviction.reset();
   exact.sequence.dtype = FOLDKV_F32;
   LAB_ASSIGN_OR_RETURN(std::unique_ptr<FoldkvAttention> attention, FoldkvAttention::create(host, nullptr, exact));
   std::vector<float> no_logits;

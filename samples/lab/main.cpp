@@ -9,6 +9,7 @@
 #include "samples/lab/evaluate_command.h"
 #include "samples/lab/generate_command.h"
 #include "samples/lab/inspect_command.h"
+#include "samples/lab/layers_command.h"
 #include "samples/lab/plan_command.h"
 #include "samples/lab/sensitivity_command.h"
 #include "samples/lab/share_command.h"
@@ -25,6 +26,7 @@ int main(int argc, char** argv) {
   foldkv_lab::add_evaluate_command(program, &command);
   foldkv_lab::add_share_command(program, &command);
   foldkv_lab::add_sensitivity_command(program, &command);
+  foldkv_lab::add_layers_command(program, &command);
   foldkv_lab::add_plan_command(program, &command);
   CLI11_PARSE(program, argc, argv);
   try {

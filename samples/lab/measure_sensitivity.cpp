@@ -135,7 +135,7 @@ absl::StatusOr<SensitivityMeasurement> measure_sensitivity(FoldkvHost& host, con
   SensitivityMeasurement result{std::move(layers), {}};
   Measuring measuring(host, options, result.layers, result.groups, progress);
   for (size_t text = 0; text < texts.size(); ++text) {
-    LAB_RETURN_IF_ERROR(measuring.add(texts[text], static_cast<int64_t>(text)));
+    LAB_RETURN_IF_ERROR(measuring.add(texts[text], options.first_example + static_cast<int64_t>(text)));
   }
   for (double& divergence : result.groups) divergence /= static_cast<double>(texts.size());
   return result;

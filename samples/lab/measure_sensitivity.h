@@ -17,6 +17,7 @@ struct SensitivityOptions {
   int64_t prefix = 768;                // tokens of each text that are perturbed; predictions of the rest are compared
   double scale = 0.05;
   uint64_t seed = 0;
+  int64_t first_example = 0;           // number of the first text: texts of other numbers have other noise
   bool keys = false;                   // perturb keys too
   const foldkv::Profile* profile = nullptr;  // of the plan below
   std::string groups_plan;             // empty: groups are not measured

@@ -12,6 +12,7 @@
 #include "samples/lab/evaluate_command.h"
 #include "samples/lab/generate_command.h"
 #include "samples/lab/inspect_command.h"
+#include "samples/lab/layers_command.h"
 #include "samples/lab/plan_command.h"
 #include "samples/lab/sensitivity_command.h"
 #include "samples/lab/share_command.h"
@@ -50,6 +51,7 @@ struct Outcome {
   add_evaluate_command(program, &command);
   add_share_command(program, &command);
   add_sensitivity_command(program, &command);
+  add_layers_command(program, &command);
   add_plan_command(program, &command);
   std::vector<const char*> pointers = {"foldkv-lab"};
   for (const std::string& argument : arguments) pointers.push_back(argument.c_str());

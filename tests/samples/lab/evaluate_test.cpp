@@ -94,6 +94,11 @@ TEST_CASE("fewer bits lose more, and all bytes are counted") {
     const CodecEvaluation& latents = result->codecs[0];
     CHECK(latents.all.kl > last_kl);
     last_kl = latents.all.kl;
+    const EvaluationFigures& one = latents.texts[0].second;
+    REQUIRE(one.window_kl.size() == 2);
+    CHECK((one.window_kl[0] + one.window_kl[1]) / 2 == doctest::Approx(one.kl));
+    CHECK(latents.all.window_kl.size() == 3);
+    CHECK(latents.all.window_kl[2] == latents.texts[1].second.kl);
     const foldkv_sequence_stats& after_prefix = latents.bytes.after_prefix;
     CHECK(after_prefix.tokens == 128);
     CHECK(after_prefix.latent_tokens == 128 - 4 - 16);
