@@ -16,7 +16,7 @@ double Generation::prefill_rate() const { return rate(prompt_tokens, prefill_sec
 double Generation::decode_rate() const { return rate(decoded_tokens, decode_seconds); }
 
 absl::StatusOr<Generation> generate(Decoder& decoder, const Tokenizer& tokenizer, const std::vector<Token>& prompt,
-                                    int64_t token_limit, Sampler& sampler,
+                                    const GenerationLimit& limit, Sampler& sampler,
                                     absl::FunctionRef<void(const std::string&)> on_text,
                                     absl::FunctionRef<void(int64_t)> on_prefill) {
   if (prompt.empty()) return absl::InvalidArgumentError("the prompt has no token to begin with");
@@ -28,9 +28,9 @@ absl::StatusOr<Generation> generate(Decoder& decoder, const Tokenizer& tokenizer
   result.prefill_seconds = prefill.seconds();
   std::optional<Token> previous = prompt.back();
   const Stopwatch decode;
-  for (int64_t i = 0; i < token_limit; ++i) {
+  for (int64_t i = 0; i < limit.tokens; ++i) {
     const Token token = sampler.choose(logits);
-    if (tokenizer.ends_text(token)) {
+    if (tokenizer.ends_text(token) && !limit.ignores_end) {
       result.ended = true;
       break;
     }
@@ -39,7 +39,7 @@ absl::StatusOr<Generation> generate(Decoder& decoder, const Tokenizer& tokenizer
     result.text += piece;
     on_text(piece);
     previous = token;
-    if (i + 1 == token_limit) break;  // nothing more is asked of the model
+    if (i + 1 == limit.tokens) break;  // nothing more is asked of the model
     LAB_RETURN_IF_ERROR(decoder.feed({&token, 1}, 1, &logits));
     ++result.decoded_tokens;
   }

@@ -25,9 +25,14 @@ struct Generation {
   [[nodiscard]] double decode_rate() const;
 };
 
-// Writes up to `token_limit` tokens after the prompt. on_text is given each piece of text as it is written.
+struct GenerationLimit {
+  int64_t tokens = 0;
+  bool ignores_end = false;  // goes on where the model ends its text
+};
+
+// Writes tokens after the prompt. on_text is given each piece of text as it is written.
 [[nodiscard]] absl::StatusOr<Generation> generate(
-    Decoder& decoder, const Tokenizer& tokenizer, const std::vector<Token>& prompt, int64_t token_limit,
+    Decoder& decoder, const Tokenizer& tokenizer, const std::vector<Token>& prompt, const GenerationLimit& limit,
     Sampler& sampler, absl::FunctionRef<void(const std::string&)> on_text,
     absl::FunctionRef<void(int64_t)> on_prefill = [](int64_t) {});
 

@@ -18,7 +18,9 @@
 #include "samples/lab/foldkv_error.h"
 #include "samples/lab/full_attention.h"
 #include "samples/lab/generate.h"
+#include "samples/lab/layer_numbers.h"
 #include "samples/lab/mapped_file.h"
+#include "samples/lab/named_policy.h"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/progress.h"
 #include "samples/lab/status_macros.h"
@@ -40,6 +42,11 @@ struct Arguments {
   CacheChoice cache = CacheChoice::kFoldkv;
   CacheFormat full_format = CacheFormat::kF16;
   bool chat = false;
+  bool ignores_end = false;
+  std::string policy;
+  int64_t keep_tokens = 0;
+  int32_t interval = -1;  // -1: the policy's own
+  std::string layers;
   double temperature = 0;
   uint64_t seed = 0;
 };
@@ -53,6 +60,7 @@ struct Run {
   double peak_bytes = 0;       // highest use of the budget; 0: not known
   int64_t exact_tokens = 0;
   int64_t latent_tokens = 0;
+  double kept_share = 1;  // of the tokens of all KV heads
   EnergyShares energy;  // that compression lost
   EnergyShares expected_energy;
 };
@@ -81,7 +89,8 @@ absl::StatusOr<Generation> write(const Arguments& arguments, const LanguageModel
   std::optional<Progress> progress;
   progress.emplace("reading the prompt", static_cast<int64_t>(prompt.size()), "tokens");
   LAB_ASSIGN_OR_RETURN(Generation generation, generate(
-                                                  decoder, *model.tokenizer, prompt, arguments.tokens, sampler,
+                                                  decoder, *model.tokenizer, prompt,
+                                                  {arguments.tokens, arguments.ignores_end}, sampler,
                                                   [&](const std::string& piece) {
                                                     progress.reset();
                                                     if (!arguments.model.json) std::cout << piece << std::flush;
@@ -104,11 +113,26 @@ absl::StatusOr<Run> run_full(const Arguments& arguments, const LanguageModel& mo
   return run;
 }
 
+// The eviction that was asked for; nullopt: none.
+absl::StatusOr<std::optional<Eviction>> read_eviction(const Arguments& arguments, int64_t layers) {
+  if (arguments.policy.empty()) return std::nullopt;
+  LayerNumbers numbers;
+  if (!arguments.layers.empty()) {
+    LAB_ASSIGN_OR_RETURN(numbers, load_layer_numbers(arguments.layers, layers));
+  }
+  LAB_ASSIGN_OR_RETURN(Eviction eviction,
+                       named_policy(arguments.policy, {.tokens = arguments.keep_tokens}, numbers));
+  LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_eviction own, "--policy", foldkv::find_policy(arguments.policy.c_str()));
+  eviction.settings.interval = arguments.interval >= 0 ? arguments.interval : own.interval;
+  return eviction;
+}
+
 absl::StatusOr<Run> run_foldkv(const Arguments& arguments, const LanguageModel& model, ThreadPool& threads,
                                const foldkv::Profile* profile, const std::vector<Token>& prompt) {
   LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvHost> host, arguments.runtime.create_host(model, threads));
   FoldkvAttention::Options options = arguments.sequence.options();
   options.plan = arguments.plan;
+  LAB_ASSIGN_OR_RETURN(options.eviction, read_eviction(arguments, model.model.shape.layer_count));
   LAB_ASSIGN_OR_RETURN(const std::unique_ptr<FoldkvAttention> attention,
                        FoldkvAttention::create(*host, profile, options));
   Run run;
@@ -122,6 +146,7 @@ absl::StatusOr<Run> run_foldkv(const Arguments& arguments, const LanguageModel& 
   run.peak_bytes = static_cast<double>(runtime.peak_bytes);
   run.exact_tokens = stats.exact_tokens;
   run.latent_tokens = stats.latent_tokens;
+  run.kept_share = static_cast<double>(stats.held_head_tokens) / static_cast<double>(stats.fed_head_tokens);
   run.energy = measured_energy(stats);
   run.expected_energy = expected_energy(stats);
   return run;
@@ -141,6 +166,7 @@ nlohmann::json run_json(const Run& run) {
           {"peak_bytes", run.peak_bytes},
           {"exact_tokens", run.exact_tokens},
           {"latent_tokens", run.latent_tokens},
+          {"kept_share", run.kept_share},
           {"energy_out_of_basis", {{"keys", run.energy.keys}, {"values", run.energy.values}}},
           {"expected_energy_out_of_basis",
            {{"keys", run.expected_energy.keys}, {"values", run.expected_energy.values}}}};
@@ -154,6 +180,7 @@ std::string run_text(const char* name, const Run& run, double full_bytes, double
       name, generation.prefill_rate(), generation.decode_rate(), run.exact_tokens + run.latent_tokens, run.exact_tokens,
       run.latent_tokens, byte_text(run.bytes), full_bytes / run.bytes, run.bytes_per_token,
       full_bytes_per_token / run.bytes_per_token);
+  if (run.kept_share < 1) text += absl::StrFormat("        %.1f%% of the tokens kept\n", 100 * run.kept_share);
   if (run.peak_bytes > 0) {
     text += absl::StrFormat("        shared by all sequences %s, peak with scratch %s\n", byte_text(run.shared_bytes),
                             byte_text(run.peak_bytes));
@@ -242,6 +269,20 @@ void add_generate_command(CLI::App& program, Command* command) {
       ->transform(CLI::CheckedTransformer(kFormats))
       ->option_text("f32|f16");
   app->add_flag("--chat", arguments->chat, "the prompt is a user's message (ChatML, as SmolLM2 and Qwen use it)");
+  app->add_flag("--ignore-end", arguments->ignores_end, "go on where the model ends the text");
+  CLI::Option* policy = app->add_option("--policy", arguments->policy, "eviction policy; evaluate --help lists them");
+  CLI::Option* keep = app->add_option("--keep-tokens", arguments->keep_tokens,
+                                      "tokens that it leaves each KV head and layer on average")
+                          ->check(CLI::PositiveNumber)
+                          ->needs(policy);
+  policy->needs(keep);
+  app->add_option("--interval", arguments->interval,
+                  "tokens beyond these at which it evicts again while writing; 0: never; default: as its authors do")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(policy);
+  app->add_option("--layers", arguments->layers, "file that the command layers wrote, for policies that need it")
+      ->check(CLI::ExistingFile)
+      ->needs(policy);
   app->add_option("--temperature", arguments->temperature, "0: always the likeliest token")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -52,7 +52,7 @@ struct Examination {
     FullAttention attention(model.model, CacheFormat::kF32, 512, threads);
     Decoder decoder(model.model, attention, threads);
     Sampler sampler(0, 0);
-    const auto written = generate(decoder, *model.tokenizer, prompt, tokens, sampler, [](const std::string&) {});
+    const auto written = generate(decoder, *model.tokenizer, prompt, {tokens}, sampler, [](const std::string&) {});
     REQUIRE(written.ok());
     REQUIRE(static_cast<int64_t>(written->tokens.size()) == tokens);
     return written->tokens;

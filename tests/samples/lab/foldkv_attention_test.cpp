@@ -53,7 +53,7 @@ std::unique_ptr<FoldkvAttention> attention_of(FoldkvHost& host, const foldkv::Pr
 std::string write(const LanguageModel& model, Attention& attention, ThreadPool& threads, int64_t tokens) {
   Decoder decoder(model.model, attention, threads);
   Sampler sampler(0, 0);
-  const auto generation = generate(decoder, *model.tokenizer, {*model.tokenizer->begin_token()}, tokens, sampler,
+  const auto generation = generate(decoder, *model.tokenizer, {*model.tokenizer->begin_token()}, {tokens}, sampler,
                                    [](const std::string&) {});
   REQUIRE_MESSAGE(generation.ok(), generation.status().message());
   CHECK(static_cast<int64_t>(generation->tokens.size()) == tokens);
