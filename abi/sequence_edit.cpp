@@ -24,7 +24,7 @@ Status replace(Sequence& sequence, const foldkv_replace_options* source, const f
   FOLDKV_RETURN_IF_ERROR(check_layer(options.layer, "options.layer", sequence.model().layer_count()));
   FOLDKV_RETURN_IF_ERROR(check_side(options.side, "options.side"));
   if (options.reserved != 0) return argument_error("options.reserved", "is not zero");
-  const int64_t tokens = sequence.storage().token_count();
+  const int64_t tokens = sequence.held_tokens(options.layer, 0);
   FOLDKV_RETURN_IF_ERROR(check_first_token(options.first_token, tokens));
   const LayerRules& rules = sequence.model().layer(options.layer);
   FOLDKV_ASSIGN_OR_RETURN(const TensorView view,
@@ -38,7 +38,7 @@ Status replace(Sequence& sequence, const foldkv_replace_options* source, const f
 
 // The tokens to perturb: those asked for, or all from first_token on that are neither sinks nor recent.
 Status set_range(const Sequence& sequence, const foldkv_perturb_options& options, PerturbQuestion& question) {
-  const int64_t tokens = sequence.storage().token_count();
+  const int64_t tokens = sequence.held_tokens(options.layer, 0);
   FOLDKV_RETURN_IF_ERROR(check_first_token(options.first_token, tokens));
   const int64_t left = tokens - options.first_token;
   if (options.token_count < 0 || options.token_count > left) {

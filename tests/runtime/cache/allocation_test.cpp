@@ -3,7 +3,7 @@
 #include <new>
 
 #include "doctest/doctest.h"
-#include "tests/runtime/cache/toy_host.h"
+#include "tests/runtime/cache/eviction_scene.h"
 
 // Counts every allocation of the program while it is asked to.
 namespace {
@@ -38,7 +38,7 @@ void operator delete[](void* memory, size_t, std::align_val_t) noexcept { give_b
 namespace foldkv::test {
 namespace {
 
-TEST_CASE("attend allocates nothing, for one token or many, exact or compressed, from either input") {
+TEST_CASE("attend allocates nothing, for one token or many, exact, compressed or evicting, from either input") {
   ToyShape shape;
   shape.hidden = 24;
   const ToyHost host(shape);
@@ -47,9 +47,17 @@ TEST_CASE("attend allocates nothing, for one token or many, exact or compressed,
   const auto runtime = open_runtime({"cpu", 2, true});
   const auto profile = calibrate(runtime, host, {2, 4, 0, 16, 2});
   for (const std::shared_ptr<const Profile>& chosen : {std::shared_ptr<const Profile>(), profile}) {
-    for (bool hidden : {false, true}) {
+    for (const std::string name : {"", "h2o", "snapkv", "tova", "scissorhands", "expected-attention"}) {
+      CAPTURE(name);
+      const bool hidden = name.empty() || name == "h2o";
       const StepRules rules{hidden, hidden};
-      const auto sequence = make_sequence(runtime, host, chosen);
+      SequencePolicy policy;
+      if (!name.empty()) {
+        EvictionPolicy evicts = small_policy(name, 100, shape.layers);
+        evicts.selection.interval = name == "expected-attention" ? 0 : 1;
+        policy = evicting(evicts);
+      }
+      const auto sequence = make_sequence(runtime, host, chosen, policy);
       int64_t first = 0;
       for (int64_t count : {700, 1, 5, 1, 600}) {
         auto step = Step::begin(runtime, {{sequence, count, {}, false}}, rules);
