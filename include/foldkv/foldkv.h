@@ -656,7 +656,8 @@ typedef struct foldkv_eviction {
   int32_t recent_tokens;      /* kept always; a window is part of them */
   int32_t interval;           /* in generation a head is cut back when it holds its budget and so many tokens more, layers of
                                  a layer group when the next run becomes latents. 0: never after the prompt */
-  int32_t reindexed;          /* 1: after an eviction positions are 0, 1, 2, ... and the next one follows. POSITION only */
+  int32_t reindexed;          /* 1: after an eviction positions are 0, 1, 2, ... and the next one follows, so that an endless
+                                 text never leaves the positions that the model knows. Budgets must be uniform */
   int32_t first_stage_by_mean; /* 1: the first stage looks at plain means over rows and heads */
   int32_t ratio_of_unprotected; /* 1: keep_ratio is of the tokens that compete, those kept always come on top */
   int32_t author_rounding;    /* 1: budgets rounded as the authors do, whose sum may be another; for comparisons */

@@ -32,16 +32,21 @@ Status check_codec(const PreparedProfile& profile, const SequencePolicy& policy)
   return absl::OkStatus();
 }
 
-// Positions in the cache are the same everywhere only if every layer holds as many tokens as the others.
-Status check_reindexing(const Model& model, const SequencePolicy& policy) {
+// The next position is one for all: every layer must hold as many tokens as the others, at any time.
+Status check_reindexing(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy) {
   if (!policy.eviction->policy.selection.reindexed) return absl::OkStatus();
-  if (policy.eviction->policy.scoring.scorer != Scorer::kPosition || !policy.eviction->pinned.empty()) {
-    return unsupported_error("positions can be numbered anew only when sinks and recent tokens are what is kept");
+  if (!policy.eviction->pinned.empty()) {
+    return unsupported_error("positions cannot be numbered anew where tokens are pinned by their positions");
   }
   for (int64_t layer = 0; layer < model.layer_count(); ++layer) {
     if (!evicts(policy, model, layer)) {
       return unsupported_error(
           absl::StrCat("positions cannot be numbered anew: layer ", layer, " keeps all of its tokens"));
+    }
+    // Layers whose tokens become latents are cut when a run does, others at any step.
+    if (!profile.groups.empty() && profile.place_of_layer[static_cast<size_t>(layer)].group < 0) {
+      return unsupported_error(
+          absl::StrCat("positions cannot be numbered anew: layer ", layer, " is in no layer group, and others are"));
     }
   }
   return absl::OkStatus();
@@ -62,7 +67,7 @@ Status check_eviction(const Model& model, const PreparedProfile& profile, const 
   if (forecast && !profile.groups.empty() && rules.selection.interval > 0) {
     return unsupported_error("keys of latents are not looked at by a forecast in generation; set the interval to none");
   }
-  return check_reindexing(model, policy);
+  return check_reindexing(model, profile, policy);
 }
 
 }  // namespace foldkv

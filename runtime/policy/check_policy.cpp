@@ -122,9 +122,10 @@ Status check_selection(const EvictionPolicy& policy) {
   FOLDKV_RETURN_IF_ERROR(check_range("selection.interval", selection.interval, 0, kMostTokens));
   FOLDKV_RETURN_IF_ERROR(refuse_if(selection.interval > 0 && policy.scoring.scorer == Scorer::kNone,
                                    "selection.interval", "nothing is evicted"));
-  // Heads with tokens of their own would each need positions of their own.
-  const bool one_list = selection.scope != SelectionScope::kHead || policy.scoring.scorer == Scorer::kPosition;
-  return refuse_if(selection.reindexed && !one_list, "selection.reindexed", "the heads of a layer keep other tokens");
+  // The next position is one for all.
+  const bool equal = policy.budget.layers == LayerAllocator::kUniform && policy.budget.heads == HeadAllocator::kUniform;
+  return refuse_if(selection.reindexed && !equal, "selection.reindexed",
+                   "positions are numbered anew only where all layers and heads keep equally many tokens");
 }
 
 Status check_layer_allocator(const EvictionPolicy& policy, int64_t layers) {

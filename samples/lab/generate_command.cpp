@@ -46,6 +46,7 @@ struct Arguments {
   std::string policy;
   int64_t keep_tokens = 0;
   int32_t interval = -1;  // -1: the policy's own
+  bool reindexed = false;
   std::string layers;
   double temperature = 0;
   uint64_t seed = 0;
@@ -124,6 +125,7 @@ absl::StatusOr<std::optional<Eviction>> read_eviction(const Arguments& arguments
                        named_policy(arguments.policy, {.tokens = arguments.keep_tokens}, numbers));
   LAB_ASSIGN_OR_RETURN_FOLDKV(const foldkv_eviction own, "--policy", foldkv::find_policy(arguments.policy.c_str()));
   eviction.settings.interval = arguments.interval >= 0 ? arguments.interval : own.interval;
+  if (arguments.reindexed) eviction.settings.reindexed = 1;
   return eviction;
 }
 
@@ -279,6 +281,8 @@ void add_generate_command(CLI::App& program, Command* command) {
   app->add_option("--interval", arguments->interval,
                   "tokens beyond these at which it evicts again while writing; 0: never; default: as its authors do")
       ->check(CLI::NonNegativeNumber)
+      ->needs(policy);
+  app->add_flag("--reindex", arguments->reindexed, "kept tokens are read at positions 0, 1, 2, ... instead of their own")
       ->needs(policy);
   app->add_option("--layers", arguments->layers, "file that the command layers wrote, for policies that need it")
       ->check(CLI::ExistingFile)

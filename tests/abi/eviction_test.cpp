@@ -182,7 +182,7 @@ TEST_CASE("parts of a policy are checked by name") {
   refused("window_tokens", [](auto& e) { e.window_tokens = -8; });
   refused("sink_tokens", [](auto& e) { e.sink_tokens = -1; });
   refused("interval", [](auto& e) { e.interval = -1; });
-  refused("reindexed", [](auto& e) { e.reindexed = 1; });
+  refused("reindexed", [](auto& e) { e.reindexed = 1, e.head_allocator = FOLDKV_HEAD_BUDGETS_ADA; });
   refused("budget_tokens", [](auto& e) { e.budget_tokens = 7; });
   refused("budget_tokens", [](auto& e) { e.budget_tokens = 0; });
   refused("keep_ratio", [](auto& e) { e.keep_ratio = 0.5; });

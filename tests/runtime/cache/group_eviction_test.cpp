@@ -20,12 +20,13 @@ ToyShape group_shape() {
 }
 
 // Two groups of two layers; the last layer is in none.
-std::shared_ptr<const Profile> group_profile(const std::shared_ptr<Runtime>& runtime, const ToyHost& host) {
+std::shared_ptr<const Profile> group_profile(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
+                                             int64_t exact_layers = 1) {
   ProfileChoice choice;
   choice.layers_per_group = 2;
   choice.bits = 8;
   choice.correction_rank = 2;
-  choice.exact_layers = 1;
+  choice.exact_layers = exact_layers;
   return calibrate(runtime, host, choice);
 }
 
@@ -193,13 +194,14 @@ TEST_CASE("a fork between the pieces of a prompt goes on like the original") {
 TEST_CASE("an endless stream keeps memory flat") {
   const ToyHost host(group_shape());
   const ToyTokens tokens = host.tokens(1500, 25);
-  const auto profile = group_profile(open_runtime({}), host);
+  const auto profile = group_profile(open_runtime({}), host, 0);
   for (const std::string name : {"streaming-llm", "streaming-llm-reindexed", "h2o", "tova", "bellowskv-evict"}) {
     for (const bool grouped : {false, true}) {
       CAPTURE(name);
       CAPTURE(grouped);
       const auto runtime = open_runtime({});
       const auto sequence = make_sequence(runtime, host, grouped ? profile : nullptr, group_policy(name, 60, 1));
+      const bool reindexed = sequence->policy().eviction->policy.selection.reindexed;
       int64_t most_early = 0;
       int64_t most_late = 0;
       for (int64_t token = 0; token < 1500; ++token) {
@@ -207,6 +209,7 @@ TEST_CASE("an endless stream keeps memory flat") {
         int64_t& most = token < 300 ? most_early : most_late;
         most = std::max(most, sequence->ledger().total());
         CHECK(sequence->held_tokens(0, 0) <= 60 + 16);
+        if (reindexed) CHECK(sequence->next_position() == sequence->held_tokens(0, 0));
       }
       CHECK(most_late <= most_early);
       CHECK(sequence->storage().token_count() == 1500);
@@ -239,6 +242,39 @@ TEST_CASE("numbered anew, kept tokens stand at their places in the cache") {
     CHECK(relative_error(outputs[layer], expected) < 1e-5);
   }
   CHECK(sequence->next_position() == 12);
+}
+
+TEST_CASE("heads that keep different tokens are numbered anew each by itself") {
+  const ToyHost host(group_shape());
+  const ToyTokens tokens = host.tokens(130, 29);
+  const auto runtime = open_runtime({});
+  EvictionPolicy policy = small_policy("h2o", 30, 5);
+  policy.selection.reindexed = true;
+  const auto sequence = make_sequence(runtime, host, nullptr, evicting(policy));
+  const auto twin = make_sequence(runtime, host, nullptr, evicting(small_policy("h2o", 30, 5)));
+  for (const auto& each : {sequence, twin}) (void)run_step(runtime, host, {{each, &tokens, 0, 100, false, {}}});
+  CHECK(sequence->next_position() == 30);
+  for (int64_t layer = 0; layer < 5; ++layer) {
+    const auto index = static_cast<size_t>(layer);
+    const KeptByHead kept = kept_by_head(*twin, layer);
+    for (size_t head = 0; head < 2; ++head) {
+      const auto positions = sequence->positions(layer, static_cast<int64_t>(head));
+      REQUIRE(positions.ok());
+      for (size_t token = 0; token < 30; ++token) CHECK((*positions)[token] == static_cast<int32_t>(token));
+      // The same keys as those of the twin, which kept its positions.
+      std::vector<float> rows(30 * 8);
+      const MutableTensorView view{reinterpret_cast<std::byte*>(rows.data()), NumberFormat::kF32, 30, 8, 8};
+      REQUIRE(sequence->rebuild({layer, backend::Side::kKeys, false, 0, 30, static_cast<int64_t>(head)}, view).ok());
+      for (size_t token = 0; token < 30; ++token) {
+        const float* given = tokens.key[index].data() + kept[head][token] * 16 + static_cast<int64_t>(head) * 8;
+        CHECK(std::equal(given, given + 8, rows.begin() + static_cast<int64_t>(token) * 8));
+      }
+    }
+  }
+  for (int64_t token = 100; token < 130; ++token) {
+    (void)run_step(runtime, host, {{sequence, &tokens, token, 1, false, {}}});
+    CHECK(sequence->next_position() == 30);
+  }
 }
 
 TEST_CASE("pinned tokens, exempt layers, and the host's word") {
@@ -325,6 +361,10 @@ TEST_CASE("what does not go together is refused when the sequence is made") {
   const auto made = Sequence::create(runtime, other.model(), nullptr,
                                      evicting(small_policy("streaming-llm-reindexed", 12, 5)));
   CHECK(made.status().code() == unsupported_error("").code());
+  CHECK(refused(profile, small_policy("streaming-llm-reindexed", 12, 5)).empty());  // a layer is in no group
+  EvictionPolicy unequal = small_policy("adakv", 30, 5);
+  unequal.selection.reindexed = true;
+  CHECK(refused(nullptr, unequal) == "selection.reindexed");
   ToyShape bare = group_shape();
   bare.hidden = 0;
   const ToyHost without_weights(bare);

@@ -79,7 +79,8 @@ TEST_CASE("parts that need scores are refused without them") {
 TEST_CASE("scopes and heads must agree") {
   CHECK(refused("adakv", [](auto& p) { p.selection.scope = SelectionScope::kGroup; }) == "budget.heads");
   CHECK(refused("compresskv", [](auto& p) { p.selection.scope = SelectionScope::kHead; }) == "scoring.voting_heads");
-  CHECK(refused("snapkv", [](auto& p) { p.selection.reindexed = true; }) == "selection.reindexed");
+  CHECK(refused("adakv", [](auto& p) { p.selection.reindexed = true; }) == "selection.reindexed");
+  CHECK(refused("snapkv", [](auto& p) { p.selection.reindexed = true; }).empty());
   CHECK(refused("tova", [](auto& p) { p.selection.reindexed = true; }).empty());
 }
 
