@@ -432,7 +432,7 @@ FOLDKV_API foldkv_status foldkv_calibrator_observe_gradients(foldkv_calibrator* 
                                                              const foldkv_tensor* values, int32_t layer_count,
                                                              int64_t first_token, foldkv_error* error);
 /* From now on every step of the sequence that commits is observed. The sequence must be empty and exact
- * (no profile). calibrator NULL detaches. The calibrator may not be used by others during such a commit. */
+ * (no profile, no eviction). calibrator NULL detaches. The calibrator may not be used by others during such a commit. */
 FOLDKV_API foldkv_status foldkv_calibrator_attach(foldkv_calibrator* calibrator, foldkv_sequence* sequence,
                                                   foldkv_error* error);
 /* Adds the sums of other, which must have been made with equal options for an equal model. */
@@ -651,7 +651,8 @@ typedef struct foldkv_eviction {
   int32_t scope;
   int32_t layer_allocator;
   int32_t head_allocator;
-  int32_t window_tokens;      /* rows that a WINDOW looks at; these tokens are kept always */
+  int32_t window_tokens;      /* rows that a WINDOW looks at; these tokens are kept always. Their queries are held, in f32,
+                                 until the prompt ends */
   int32_t sink_tokens;        /* kept always */
   int32_t recent_tokens;      /* kept always; a window is part of them */
   int32_t interval;           /* in generation a head is cut back when it holds its budget and so many tokens more, layers of

@@ -117,6 +117,9 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
     return with_argument(state_error("the sequence has a profile; calibration needs exact keys and values"),
                          "sequence");
   }
+  if (policy_.eviction != nullptr) {
+    return with_argument(state_error("the sequence evicts tokens; calibration needs all keys and values"), "sequence");
+  }
   if (storage_.token_count() > 0 && calibrator != nullptr) {
     return with_argument(state_error(absl::StrCat("the sequence holds ", storage_.token_count(),
                                                   " tokens already, expected none")),

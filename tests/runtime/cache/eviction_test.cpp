@@ -219,6 +219,21 @@ TEST_CASE("evicted tokens free their bytes at once, as the estimate says") {
   }
 }
 
+TEST_CASE("evicted pages leave the process's resident memory too") {
+  const ToyHost host(shape_with_output());
+  const ToyTokens tokens = host.tokens(6000, 15);
+  for (const std::string name : {"snapkv", "streaming-llm"}) {
+    const auto runtime = open_runtime({});
+    const auto sequence = make_sequence(runtime, host, nullptr, evicting(small_policy(name, 64, 4)));
+    (void)feed_in_chunks(runtime, host, sequence, tokens, 0, 5000, 500);
+    REQUIRE(sequence->ledger().total() < int64_t{1} << 17);
+    const auto full = make_sequence(runtime, host, nullptr, SequencePolicy{});
+    (void)run_step(runtime, host, {{full, &tokens, 0, 6000, false, {}}});
+    const ArenaStats stats = runtime->arena().stats();
+    CHECK(stats.resident <= stats.ledger.total() + stats.ledger.total() / 50 + (int64_t{1} << 20));
+  }
+}
+
 TEST_CASE("generation: policies that evict there hold their budget, and attention stays right") {
   const ToyHost host(shape_with_output());
   const ToyTokens tokens = host.tokens(200, 10);

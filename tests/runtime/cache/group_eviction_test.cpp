@@ -355,6 +355,12 @@ TEST_CASE("what does not go together is refused when the sequence is made") {
   CHECK(refused(profile, weighed).empty());
   EvictionPolicy forecast = small_policy("expected-attention", 30, 5);
   CHECK(refused(profile, forecast).empty());
+  const auto evicts = make_sequence(runtime, host, nullptr, evicting(small_policy("snapkv", 30, 5)));
+  CalibratorOptions calibration;
+  calibration.groups = {{0, 1}};
+  auto calibrator = Calibrator::create(runtime->shared_backend(), host.model(), calibration);
+  REQUIRE(calibrator.ok());
+  CHECK(argument_of(evicts->attach(*calibrator)) == "sequence");
   ToyShape windowed = group_shape();
   windowed.window = 10;
   const ToyHost other(windowed);
