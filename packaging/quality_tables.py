@@ -3,7 +3,8 @@
 usage: quality_tables.py FOLDER
        quality_tables.py --exact-tokens EVALUATE.json
 
-The second prints how many tokens of an exact cache take the bytes that bellowskv-evict takes there, budget by budget.
+The second prints how many tokens of an exact cache take the bytes that bellowskv-evict takes there, budget by budget,
+in whole pages of 16 tokens.
 """
 
 import json
@@ -96,9 +97,9 @@ def evicted_table(codecs):
 
 
 def exact_tokens(codecs):
-    """Tokens of an exact cache in the bytes of each budget of bellowskv-evict."""
+    """Tokens of an exact cache in the bytes of each budget of bellowskv-evict, to the nearest page."""
     stats = [codec["after_prefix"] for codec in codecs if "bellowskv-evict" in codec["name"]]
-    return [round(figures["bytes"] * figures["tokens"] / figures["full_bytes"]) for figures in stats]
+    return [16 * round(figures["bytes"] * figures["tokens"] / figures["full_bytes"] / 16) for figures in stats]
 
 
 def equal_table(groups, exact):
