@@ -47,11 +47,20 @@ bool looks_at_attention(LayerAllocator allocator) {
          allocator == LayerAllocator::kDynamic;
 }
 
+// With latents more is kept always: what stays exact.
+PolicyCounts counts_of(const SequencePolicy& policy, const PreparedProfile& profile, int64_t tokens) {
+  PolicyCounts counts = count_policy_tokens(policy.eviction->policy, tokens);
+  if (profile.groups.empty()) return counts;
+  counts.sinks = std::min(tokens, std::max(counts.sinks, policy.sink_tokens));
+  counts.recent = std::min(tokens - counts.sinks, std::max(counts.recent, policy.recent_tokens));
+  counts.budget = std::max(counts.budget, counts.kept_always());
+  return counts;
+}
+
 // [deciding layers]
 StatusOr<std::vector<int64_t>> budgets_of_layers(const EvictionPolicy& policy, const PreparedProfile& profile,
-                                                 int64_t tokens, std::span<const int64_t> layers,
+                                                 const PolicyCounts& counts, std::span<const int64_t> layers,
                                                  const std::vector<double>& measured) {
-  const PolicyCounts counts = count_policy_tokens(policy, tokens);
   const auto count = std::ssize(layers);
   if (count == 0) return std::vector<int64_t>();
   if (looks_at_attention(policy.budget.layers)) {
@@ -83,7 +92,29 @@ std::vector<size_t> sets_of_layer(const SequenceStorage& storage, int64_t layer)
   return sets;
 }
 
-// A set of several layers holds the mean of their budgets, cut to whole tokens.
+// From the sums of layers' budgets to tokens of sets, which all layers of a set hold: means cut to whole tokens, and one
+// more for the sets of the largest remainders, ties to the lower index, as long as the sum over layers allows.
+void share_remainders(std::span<const int64_t> layers_of_set, std::vector<TokenBudget>& budgets) {
+  std::vector<size_t> order;
+  std::vector<int64_t> remainders(budgets.size());
+  int64_t left = 0;
+  for (size_t set = 0; set < budgets.size(); ++set) {
+    if (layers_of_set[set] == 0) continue;
+    remainders[set] = budgets[set].tokens % layers_of_set[set];
+    budgets[set].tokens /= layers_of_set[set];
+    left += remainders[set];
+    if (remainders[set] > 0) order.push_back(set);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return remainders[a] * layers_of_set[b] > remainders[b] * layers_of_set[a];
+  });
+  for (const size_t set : order) {
+    if (layers_of_set[set] > left) continue;
+    ++budgets[set].tokens;
+    left -= layers_of_set[set];
+  }
+}
+
 StatusOr<std::vector<TokenBudget>> spread_budgets(const SequenceStorage& storage, std::span<const int64_t> layers,
                                                   std::span<const int64_t> of_layers, int64_t recent,
                                                   ShareHeads share_heads) {
@@ -97,9 +128,10 @@ StatusOr<std::vector<TokenBudget>> spread_budgets(const SequenceStorage& storage
       ++layers_of_set[sets[head]];
     }
   }
+  share_remainders(layers_of_set, budgets);
   for (size_t set = 0; set < budgets.size(); ++set) {
     if (layers_of_set[set] == 0) continue;
-    budgets[set].tokens = std::max<int64_t>(1, budgets[set].tokens / layers_of_set[set]);
+    budgets[set].tokens = std::max<int64_t>(1, budgets[set].tokens);
     budgets[set].recent = recent;
   }
   return budgets;
@@ -155,7 +187,7 @@ StatusOr<std::vector<TokenBudget>> planned_budgets(const Model& model, const Pre
   const EvictionPolicy& rules = policy.eviction->policy;
   const std::vector<int64_t> layers = deciding_layers(model, profile, policy);
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> of_layers,
-                          budgets_of_layers(rules, profile, fed_tokens, layers, {}));
+                          budgets_of_layers(rules, profile, counts_of(policy, profile, fed_tokens), layers, {}));
   return spread_budgets(storage, layers, of_layers, count_policy_tokens(rules, fed_tokens).recent, share_equally);
 }
 
@@ -167,7 +199,8 @@ StatusOr<std::vector<TokenBudget>> set_budgets(const Sequence& sequence, const S
   const int64_t fed_tokens = scores.moment().fed_tokens;
   const std::vector<int64_t> layers = deciding_layers(sequence.model(), profile, sequence.policy());
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> of_layers,
-                          budgets_of_layers(rules, profile, fed_tokens, layers, scores.layer_numbers()));
+                          budgets_of_layers(rules, profile, counts_of(sequence.policy(), profile, fed_tokens), layers,
+                                            scores.layer_numbers()));
   const PolicyCounts counts = count_policy_tokens(rules, fed_tokens);
   const HeadShares heads(scores, rules, counts);
   return spread_budgets(storage, layers, of_layers, counts.recent,

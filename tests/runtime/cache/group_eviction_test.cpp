@@ -116,6 +116,33 @@ TEST_CASE("a group's layers keep the same tokens, as many as its budget, some of
   }
 }
 
+TEST_CASE("budgets of groups sum exactly, and never fall below what stays exact") {
+  ToyShape shape = group_shape();
+  shape.layers = 6;
+  const ToyHost host(shape);
+  const ToyTokens tokens = host.tokens(kPrompt, 31);
+  const auto runtime = open_runtime({});
+  const auto profile = group_profile(runtime, host, 0);
+  for (const std::string name : {"ripple-bellows", "pyramidkv", "cake", "epicache", "dynamickv", "compresskv"}) {
+    CAPTURE(name);
+    for (const int64_t budget : {24, 31, 50, 77}) {
+      CAPTURE(budget);
+      SequencePolicy policy = group_policy(name, budget, 0);
+      auto eviction = std::make_shared<SequenceEviction>(*policy.eviction);
+      if (!eviction->policy.budget.layer_numbers.empty()) eviction->policy.budget.layer_numbers = numbers_of_layers(6);
+      policy.eviction = std::move(eviction);
+      const auto sequence = make_sequence(runtime, host, profile, policy);
+      (void)run_step(runtime, host, {{sequence, &tokens, 0, kPrompt, false, {}}});
+      int64_t sum = 0;
+      for (int64_t layer = 0; layer < 6; layer += 2) {
+        CHECK(sequence->held_tokens(layer, 0) >= 20);
+        sum += sequence->held_tokens(layer, 0);
+      }
+      CHECK(sum == 3 * budget);
+    }
+  }
+}
+
 TEST_CASE("in generation latents are evicted where the next run becomes latents") {
   const ToyHost host(group_shape());
   const ToyTokens tokens = host.tokens(420, 22);
