@@ -26,6 +26,12 @@ void* operator new(size_t size) { return allocate(size, 1); }
 void* operator new[](size_t size) { return allocate(size, 1); }
 void* operator new(size_t size, std::align_val_t alignment) { return allocate(size, static_cast<size_t>(alignment)); }
 void* operator new[](size_t size, std::align_val_t alignment) { return allocate(size, static_cast<size_t>(alignment)); }
+// Sorting asks for its buffer like this.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  if (counting.load()) ++allocations;
+  return std::malloc(size);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept { give_back(memory); }
 void operator delete(void* memory) noexcept { give_back(memory); }
 void operator delete[](void* memory) noexcept { give_back(memory); }
 void operator delete(void* memory, size_t) noexcept { give_back(memory); }
