@@ -48,9 +48,9 @@ foldkv_status foldkv_budget_apportion(const double* weights, const int64_t* lowe
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(upper, "upper"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(tokens, "tokens"));
     const auto size = static_cast<size_t>(count);
-    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> shares,
-                            foldkv::apportion(std::span(weights, size), std::span(lower, size), std::span(upper, size),
-                                              total));
+    FOLDKV_ASSIGN_OR_RETURN(
+        const std::vector<int64_t> shares,
+        foldkv::apportion(std::span(weights, size), std::span(lower, size), std::span(upper, size), total));
     std::copy(shares.begin(), shares.end(), tokens);
     return absl::OkStatus();
   });

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "abi/check_place.h"
 #include "abi/read_struct.h"
+#include "absl/strings/match.h"
 
 namespace foldkv::abi {
 namespace {
@@ -90,8 +90,7 @@ Status read_budget(const foldkv_eviction& source, BudgetRules& budget) {
   budget.tokens = source.budget_tokens;
   FOLDKV_RETURN_IF_ERROR(read_share(source.keep_ratio, "keep_ratio", budget.keep_ratio));
   FOLDKV_RETURN_IF_ERROR(read_flag(source.ratio_of_unprotected, "ratio_of_unprotected", budget.ratio_of_unprotected));
-  FOLDKV_RETURN_IF_ERROR(
-      read_enum(source.layer_allocator, "layer_allocator", FOLDKV_LAYERS_COSINE, budget.layers));
+  FOLDKV_RETURN_IF_ERROR(read_enum(source.layer_allocator, "layer_allocator", FOLDKV_LAYERS_COSINE, budget.layers));
   read_number(source.beta, budget.beta);
   read_number(source.ripple_ratio, budget.ripple_ratio);
   read_number(source.ripple_gamma, budget.ripple_gamma);
@@ -104,8 +103,7 @@ Status read_budget(const foldkv_eviction& source, BudgetRules& budget) {
   read_number(source.floor_tokens, budget.floor_tokens);
   read_number(source.sharpness, budget.sharpness);
   read_number(source.decay, budget.decay);
-  FOLDKV_RETURN_IF_ERROR(
-      read_enum(source.head_allocator, "head_allocator", FOLDKV_HEAD_BUDGETS_LAVA, budget.heads));
+  FOLDKV_RETURN_IF_ERROR(read_enum(source.head_allocator, "head_allocator", FOLDKV_HEAD_BUDGETS_LAVA, budget.heads));
   read_number(source.head_floor_share, budget.head_floor_share);
   if (source.head_floor_share == -1.0) budget.head_floor_share = 0.0;
   return read_flag(source.author_rounding, "author_rounding", budget.author_rounding);
@@ -128,8 +126,7 @@ Status read_layers(const foldkv_eviction& source, const Model& model, SequenceEv
   eviction.exempt.resize(static_cast<size_t>(model.layer_count()));
   for (int32_t index = 0; index < source.exempt_layer_count; ++index) {
     const int32_t layer = source.exempt_layers[index];
-    FOLDKV_RETURN_IF_ERROR(
-        check_layer(layer, field(absl::StrCat("exempt_layers[", index, "]")), model.layer_count()));
+    FOLDKV_RETURN_IF_ERROR(check_layer(layer, field(absl::StrCat("exempt_layers[", index, "]")), model.layer_count()));
     eviction.exempt[static_cast<size_t>(layer)] = 1;
   }
   return absl::OkStatus();
@@ -139,9 +136,8 @@ Status read_head_ranking(const foldkv_eviction& source, const Model& model, Sequ
   if (source.head_ranking == nullptr || source.voting_heads <= 0) return absl::OkStatus();
   const int64_t expected = model.layer_count() * source.voting_heads;
   if (source.head_ranking_count != expected) {
-    return argument_error(field("head_ranking_count"),
-                          absl::StrCat("is ", source.head_ranking_count, ", expected ", expected,
-                                       ": voting_heads for each layer"));
+    return argument_error(field("head_ranking_count"), absl::StrCat("is ", source.head_ranking_count, ", expected ",
+                                                                    expected, ": voting_heads for each layer"));
   }
   const int32_t* heads = source.head_ranking;
   for (int64_t layer = 0; layer < model.layer_count(); ++layer, heads += source.voting_heads) {
@@ -173,12 +169,9 @@ Status read_pinned(const foldkv_eviction& source, SequenceEviction& eviction) {
 
 // Names inside and in the struct, where they differ by more than the part.
 constexpr std::pair<const char*, const char*> kFields[] = {
-    {"scoring.rows", "row_reduction"},
-    {"reduction.heads", "head_reduction"},
-    {"budget.tokens", "budget_tokens"},
-    {"budget.layers", "layer_allocator"},
-    {"budget.heads", "head_allocator"},
-    {"budget.ripple_order", "ripple_normalize_first"},
+    {"scoring.rows", "row_reduction"},  {"reduction.heads", "head_reduction"},
+    {"budget.tokens", "budget_tokens"}, {"budget.layers", "layer_allocator"},
+    {"budget.heads", "head_allocator"}, {"budget.ripple_order", "ripple_normalize_first"},
 };
 
 }  // namespace

@@ -65,7 +65,8 @@ Status AttentionRecord::copy_earlier_rows() {
     const int64_t skipped = earlier.rows - rows;
     const int64_t width = sequence_->model().layer(layer).query_width();
     const int64_t heads = sequence_->model().layer(layer).query_heads;
-    FOLDKV_RETURN_IF_ERROR(copy_numbers(queries_in(window_, layer), queries_in(earlier, layer) + skipped * width, rows * width));
+    FOLDKV_RETURN_IF_ERROR(
+        copy_numbers(queries_in(window_, layer), queries_in(earlier, layer) + skipped * width, rows * width));
     FOLDKV_RETURN_IF_ERROR(
         copy_numbers(sums_in(window_, layer), sums_in(earlier, layer) + skipped * heads, rows * heads));
   }
@@ -81,7 +82,8 @@ Status AttentionRecord::begin_layer(int64_t layer) {
   for (const ExactPlane& plane : sequence_->storage().planes_of(layer)) {
     const RecordPlan::List& list = plan_.list_of(sequence_->storage(), plane);
     float* const numbers = numbers_ + list.offset;
-    FOLDKV_RETURN_IF_ERROR(again ? copy_numbers(numbers, saved, list.tokens) : copy_numbers(saved, numbers, list.tokens));
+    FOLDKV_RETURN_IF_ERROR(again ? copy_numbers(numbers, saved, list.tokens)
+                                 : copy_numbers(saved, numbers, list.tokens));
     saved += list.tokens;
   }
   return absl::OkStatus();
@@ -96,8 +98,7 @@ Status AttentionRecord::record(int64_t layer, const Rows& rows, std::byte* works
   return absl::OkStatus();
 }
 
-Status AttentionRecord::score_view(int64_t layer, const ExactPlane& plane, const Rows& rows,
-                                   std::byte* workspace) {
+Status AttentionRecord::score_view(int64_t layer, const ExactPlane& plane, const Rows& rows, std::byte* workspace) {
   const RecordPlan::List& list = plan_.list_of(sequence_->storage(), plane);
   if (list.tokens == 0) return absl::OkStatus();
   const EvictionPolicy& policy = sequence_->policy().eviction->policy;
@@ -182,8 +183,8 @@ void AttentionRecord::observe_queries(int64_t layer, int64_t first, int64_t coun
   const int64_t before = sequence_->storage().token_count() + first;
   const int64_t skipped = std::clamp<int64_t>(sinks() - before, 0, count);
   if (offset < 0 || skipped == count) return;
-  add_queries(rules, queries + skipped * rules.query_width(), count - skipped,
-              std::max<int64_t>(0, before - sinks()), reinterpret_cast<float*>(moments_.memory.data()) + offset);
+  add_queries(rules, queries + skipped * rules.query_width(), count - skipped, std::max<int64_t>(0, before - sinks()),
+              reinterpret_cast<float*>(moments_.memory.data()) + offset);
 }
 
 const float* AttentionRecord::moments(int64_t layer) const {
@@ -209,7 +210,8 @@ StatusOr<std::vector<float>> AttentionRecord::scores(size_t exact_set) const {
 }
 
 float* AttentionRecord::queries_in(const QueryWindow& window, int64_t layer) const {
-  return reinterpret_cast<float*>(window.memory.data()) + plan_.window_offsets[static_cast<size_t>(layer)] * window.rows;
+  return reinterpret_cast<float*>(window.memory.data()) +
+         plan_.window_offsets[static_cast<size_t>(layer)] * window.rows;
 }
 
 float* AttentionRecord::sums_in(const QueryWindow& window, int64_t layer) const {

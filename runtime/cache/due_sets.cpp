@@ -30,9 +30,8 @@ std::vector<bool> due_sets(const SequencePolicy& policy, const SequenceStorage& 
   for (size_t index = 0; index < due.size(); ++index) {
     const ExactSet& set = storage.exact_sets()[index];
     if (!set.evicts || (set.grouped && question.change.encoded_tokens == 0)) continue;
-    due[index] = set.budget.tokens == 0
-                     ? first
-                     : tokens_before(storage, set, question.change) >= set.budget.tokens + spare;
+    due[index] =
+        set.budget.tokens == 0 ? first : tokens_before(storage, set, question.change) >= set.budget.tokens + spare;
   }
   return due;
 }

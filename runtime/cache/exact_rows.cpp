@@ -14,9 +14,10 @@ Status for_each_page(const backend::ExactLayout& layout, std::byte* const* pages
     const int64_t slot = first + done;
     const int64_t row = slot % layout.page_tokens;
     const int64_t run = std::min(count - done, layout.page_tokens - row);
-    FOLDKV_RETURN_IF_ERROR(visit({pages[slot / layout.page_tokens] + layout.side_offset(side) + row * layout.row_bytes(),
-                                  layout.format, run, layout.width, layout.width},
-                                 done));
+    FOLDKV_RETURN_IF_ERROR(
+        visit({pages[slot / layout.page_tokens] + layout.side_offset(side) + row * layout.row_bytes(), layout.format,
+               run, layout.width, layout.width},
+              done));
     done += run;
   }
   return absl::OkStatus();
@@ -24,11 +25,10 @@ Status for_each_page(const backend::ExactLayout& layout, std::byte* const* pages
 
 Status read_pages(backend::Backend& backend, const backend::ExactLayout& layout, std::byte* const* pages,
                   int64_t first_number, backend::Side side, int64_t first, const MutableTensorView& output) {
-  return for_each_page(layout, pages, side, first, output.row_count,
-                       [&](const MutableTensorView& rows, int64_t before) {
-                         return backend.convert(rows.columns(first_number, output.column_count),
-                                                output.rows(before, rows.row_count));
-                       });
+  return for_each_page(
+      layout, pages, side, first, output.row_count, [&](const MutableTensorView& rows, int64_t before) {
+        return backend.convert(rows.columns(first_number, output.column_count), output.rows(before, rows.row_count));
+      });
 }
 
 // How many of the next `most` tokens of the rows lie one after the other.
@@ -77,7 +77,8 @@ Status read_stacked_rows(backend::Backend& backend, const backend::StackedRows& 
     for (const backend::ExactRegion& layer : rows.layers) {
       const MutableTensorView view{reinterpret_cast<std::byte*>(part), NumberFormat::kF32, run, rows.layout.width,
                                    rows.width()};
-      FOLDKV_RETURN_IF_ERROR(read_pages(backend, rows.layout, layer.pages, 0, rows.side, rows.slot(first + done), view));
+      FOLDKV_RETURN_IF_ERROR(
+          read_pages(backend, rows.layout, layer.pages, 0, rows.side, rows.slot(first + done), view));
       part += rows.layout.width;
     }
     done += run;

@@ -50,11 +50,9 @@ StatusOr<ScoreTable> score_head(const Sequence& sequence, const AttentionRecord&
                                 std::byte* workspace) {
   const LayerRules& rules = sequence.model().layer(layer);
   const ScoringRules& scoring = sequence.policy().eviction->policy.scoring;
-  QueryForecast forecast =
-      forecast_of(rules, head, record.moments(layer), record.moment_rows(), scoring.covariance);
+  QueryForecast forecast = forecast_of(rules, head, record.moments(layer), record.moment_rows(), scoring.covariance);
   if (rules.rotation.has_value()) {
-    FOLDKV_ASSIGN_OR_RETURN(forecast,
-                            rotate_forecast(forecast, *rules.rotation, next_position, scoring.future_tokens));
+    FOLDKV_ASSIGN_OR_RETURN(forecast, rotate_forecast(forecast, *rules.rotation, next_position, scoring.future_tokens));
   }
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<float> keys,
                           rotated_keys(sequence, layer, head, first, positions, workspace));
@@ -81,14 +79,13 @@ StatusOr<ScoreTable> forecast_scores(const Sequence& sequence, const AttentionRe
   const int64_t end = set.token_count + record.new_tokens();
   std::vector<int32_t> positions(static_cast<size_t>(end));
   FOLDKV_RETURN_IF_ERROR(read_positions(backend, set.tokens, 0, end, positions.data()));
-  const auto ranged = std::span<const int32_t>(positions).subspan(static_cast<size_t>(range.first),
-                                                                  static_cast<size_t>(range.count));
+  const auto ranged =
+      std::span<const int32_t>(positions).subspan(static_cast<size_t>(range.first), static_cast<size_t>(range.count));
   for (const int32_t index : set.planes) {
     const ExactPlane& plane = sequence.storage().planes()[static_cast<size_t>(index)];
     for (int64_t head = plane.first_head; head < plane.first_head + plane.head_count; ++head) {
-      FOLDKV_ASSIGN_OR_RETURN(const ScoreTable scores,
-                              score_head(sequence, record, plane.layer, head, range.first, ranged,
-                                         int64_t{positions.back()} + 1, workspace));
+      FOLDKV_ASSIGN_OR_RETURN(const ScoreTable scores, score_head(sequence, record, plane.layer, head, range.first,
+                                                                  ranged, int64_t{positions.back()} + 1, workspace));
       std::transform(sum.scores.begin(), sum.scores.end(), scores.scores.begin(), sum.scores.begin(), std::plus<>());
     }
   }

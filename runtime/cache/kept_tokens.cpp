@@ -134,8 +134,8 @@ void count_kept(const SequenceStorage& storage, const KeptTokens& kept, StorageC
   }
   change.latent_counts.clear();
   for (size_t index = 0; index < kept.latent.size(); ++index) {
-    const int64_t held = kept.latent[index].all ? storage.latent_sets()[index].token_count
-                                                : std::ssize(kept.latent[index].slots);
+    const int64_t held =
+        kept.latent[index].all ? storage.latent_sets()[index].token_count : std::ssize(kept.latent[index].slots);
     change.latent_counts.push_back(held + std::ssize(kept.encoded[index]));
   }
 }

@@ -57,8 +57,8 @@ RecordPlan plan_record(const Model& model, const SequencePolicy& policy, const S
                        const RecordQuestion& question) {
   RecordPlan plan;
   if (policy.eviction == nullptr) return plan;
-  const AttentionNeeds needs = attention_needs(policy.eviction->policy, question.prompt_open,
-                                               storage.token_count() + question.new_tokens);
+  const AttentionNeeds needs =
+      attention_needs(policy.eviction->policy, question.prompt_open, storage.token_count() + question.new_tokens);
   if (needs.scores) plan_lists(storage, question.new_tokens, plan);
   if (needs.moments) plan_moments(model, policy, plan);
   if (needs.window_rows == 0) return plan;

@@ -92,8 +92,8 @@ std::vector<size_t> sets_of_layer(const SequenceStorage& storage, int64_t layer)
   return sets;
 }
 
-// From the sums of layers' budgets to tokens of sets, which all layers of a set hold: means cut to whole tokens, and one
-// more for the sets of the largest remainders, ties to the lower index, as long as the sum over layers allows.
+// From the sums of layers' budgets to tokens of sets, which all layers of a set hold: means cut to whole tokens, and
+// one more for the sets of the largest remainders, ties to the lower index, as long as the sum over layers allows.
 void share_remainders(std::span<const int64_t> layers_of_set, std::vector<TokenBudget>& budgets) {
   std::vector<size_t> order;
   std::vector<int64_t> remainders(budgets.size());
@@ -150,8 +150,7 @@ class HeadShares {
   [[nodiscard]] StatusOr<std::vector<int64_t>> share(std::span<const size_t> sets, int64_t budget) const {
     const auto heads = std::ssize(sets);
     const int64_t base = budget - counts_.kept_always();
-    if (policy_.budget.heads == HeadAllocator::kUniform || heads == 1 || base <= 0 ||
-        !scores_.moment().prompt_ends) {
+    if (policy_.budget.heads == HeadAllocator::kUniform || heads == 1 || base <= 0 || !scores_.moment().prompt_ends) {
       return share_equally(sets, budget);
     }
     const std::vector<uint8_t> always = mark_ends(counts_.tokens, counts_.sinks, counts_.recent);

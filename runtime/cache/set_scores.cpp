@@ -117,8 +117,7 @@ StatusOr<ScoreTable> SetScores::layer_norms(int64_t layer, TokenRange range) con
   const int64_t heads = sequence_.model().layer(layer).kv_heads;
   ScoreTable norms(heads, range.count);
   for (int64_t head = 0; head < heads; ++head) {
-    FOLDKV_ASSIGN_OR_RETURN(const ScoreTable all,
-                            value_norms(sequence_, layer, head, moment_.fed_tokens, workspace_));
+    FOLDKV_ASSIGN_OR_RETURN(const ScoreTable all, value_norms(sequence_, layer, head, moment_.fed_tokens, workspace_));
     std::copy_n(all.scores.begin() + range.first, range.count, norms.head(head).begin());
   }
   return norms;
@@ -158,8 +157,8 @@ Status SetScores::weigh_layer(const TokenStatistics& statistics, TokenRange rang
   if (rules.layers == LayerAllocator::kCake) {
     FOLDKV_ASSIGN_OR_RETURN(const double entropy, attention_entropy(statistics, range));
     FOLDKV_ASSIGN_OR_RETURN(const double variance, temporal_variance(statistics, range));
-    FOLDKV_ASSIGN_OR_RETURN(const double preference, cake_preference(entropy, variance, rules.entropy_temperature,
-                                                                     rules.variance_temperature));
+    FOLDKV_ASSIGN_OR_RETURN(const double preference,
+                            cake_preference(entropy, variance, rules.entropy_temperature, rules.variance_temperature));
     layer_numbers_.push_back(preference);
   } else if (rules.layers == LayerAllocator::kLava) {
     FOLDKV_ASSIGN_OR_RETURN(const double weight, entropy_weight(scores));

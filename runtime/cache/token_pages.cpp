@@ -23,7 +23,8 @@ Status for_each_piece(const PageList& pages, int64_t part, int64_t first, int64_
   return absl::OkStatus();
 }
 
-Status read(backend::Backend& backend, const PageList& pages, int64_t part, int64_t first, int64_t count, void* numbers) {
+Status read(backend::Backend& backend, const PageList& pages, int64_t part, int64_t first, int64_t count,
+            void* numbers) {
   return for_each_piece(pages, part, first, count, [&](std::byte* piece, int64_t before, int64_t bytes) {
     return backend.copy_to_host(static_cast<std::byte*>(numbers) + before, piece, bytes);
   });

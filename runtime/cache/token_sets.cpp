@@ -51,11 +51,8 @@ class Builder {
       case SelectionScope::kGroup:
         key.group = layer / static_cast<int32_t>(policy_.eviction->layers_per_group);
         return add_plane(key, layer, 0, heads);
-      case SelectionScope::kLayer:
-        key.layer = layer;
-        return add_plane(key, layer, 0, heads);
-      case SelectionScope::kHead:
-        break;
+      case SelectionScope::kLayer: key.layer = layer; return add_plane(key, layer, 0, heads);
+      case SelectionScope::kHead: break;
     }
     key.layer = layer;
     for (key.head = 0; key.head < heads; ++key.head) add_plane(key, layer, key.head, 1);
@@ -84,7 +81,10 @@ class Builder {
     const bool apart = policy_.eviction != nullptr;
     for (int32_t group = 0; group < std::ssize(profile_.groups); ++group) {
       if (group == 0 || apart) {
-        result_.latent.push_back({{}, exact_set_of(group), 0, token_pages(kLatentPageTokens, apart && remembers_scores(policy_.eviction->policy))});
+        result_.latent.push_back({{},
+                                  exact_set_of(group),
+                                  0,
+                                  token_pages(kLatentPageTokens, apart && remembers_scores(policy_.eviction->policy))});
       }
       result_.latent.back().groups.push_back(group);
       result_.latent_of_group.push_back(static_cast<int32_t>(result_.latent.size()) - 1);

@@ -64,14 +64,15 @@ Status add_lengths(backend::Backend& backend, const float* rows, int64_t count, 
                                               reinterpret_cast<const std::byte*>(rows), count * width * kNumberBytes));
   for (int64_t row = 0; row < count; ++row) {
     lengths[row] +=
-        share * length_of(std::span(host).subspan(static_cast<size_t>(row * width), static_cast<size_t>(width)), weighting);
+        share *
+        length_of(std::span(host).subspan(static_cast<size_t>(row * width), static_cast<size_t>(width)), weighting);
   }
   return absl::OkStatus();
 }
 
 // Likewise of the rows through the output projection of every query head that shares them.
-Status add_output_lengths(const Sequence& sequence, int64_t layer, int64_t head, int64_t count, backend::Product& product,
-                          const Scratch& scratch, double* lengths) {
+Status add_output_lengths(const Sequence& sequence, int64_t layer, int64_t head, int64_t count,
+                          backend::Product& product, const Scratch& scratch, double* lengths) {
   const LayerRules& rules = sequence.model().layer(layer);
   const int64_t group = rules.query_heads / rules.kv_heads;
   const TensorView& output = sequence.model().weights(layer).output;
@@ -122,10 +123,9 @@ StatusOr<ScoreTable> value_norms(const Sequence& sequence, int64_t layer, int64_
                                  head_size};
     FOLDKV_RETURN_IF_ERROR(read_heads(sequence, layer, {head, 1}, backend::Side::kValues, first, rows));
     double* const lengths = norms.scores.data() + first;
-    FOLDKV_RETURN_IF_ERROR(
-        product == nullptr
-            ? add_lengths(backend, scratch.values, count, head_size, weighting, 1.0, lengths)
-            : add_output_lengths(sequence, layer, head, count, *product, scratch, lengths));
+    FOLDKV_RETURN_IF_ERROR(product == nullptr
+                               ? add_lengths(backend, scratch.values, count, head_size, weighting, 1.0, lengths)
+                               : add_output_lengths(sequence, layer, head, count, *product, scratch, lengths));
   }
   return norms;
 }

@@ -10,8 +10,7 @@ namespace foldkv {
 StatusOr<ScoreTable> reduce_window(const EvictionPolicy& policy, const TokenStatistics& statistics, TokenRange range,
                                    int64_t lists, std::span<const int32_t> voting) {
   const ReductionRules& rules = policy.reduction;
-  FOLDKV_ASSIGN_OR_RETURN(ScoreTable table,
-                          reduce_rows(statistics, policy.scoring.rows, policy.scoring.gamma, range));
+  FOLDKV_ASSIGN_OR_RETURN(ScoreTable table, reduce_rows(statistics, policy.scoring.rows, policy.scoring.gamma, range));
   if (!voting.empty()) {
     FOLDKV_ASSIGN_OR_RETURN(table, pick_heads(table, voting));
   }
