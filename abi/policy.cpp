@@ -1,5 +1,6 @@
-#include <limits>
+#include <algorithm>
 #include <span>
+#include <vector>
 
 #include "abi/guard.h"
 #include "abi/read_eviction.h"

@@ -1,6 +1,5 @@
 #include "abi/read_eviction.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 

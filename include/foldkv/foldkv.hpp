@@ -335,25 +335,15 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
     return detail::fill<foldkv_sequence_stats>(foldkv_sequence_get_stats, get());
   }
   [[nodiscard]] Result<std::vector<int64_t>> positions() const {
-    int64_t count = 0;
-    Outcome outcome =
-        Outcome::of(foldkv_sequence_get_positions, get(), static_cast<int64_t*>(nullptr), int64_t{0}, &count);
-    if (!outcome) return outcome;
-    std::vector<int64_t> values(static_cast<size_t>(count));
-    outcome = Outcome::of(foldkv_sequence_get_positions, get(), values.data(), count, &count);
-    if (!outcome) return outcome;
-    return Result<std::vector<int64_t>>(std::move(values), outcome);
+    return list_positions([&](int64_t* out, int64_t capacity, int64_t* count) {
+      return Outcome::of(foldkv_sequence_get_positions, get(), out, capacity, count);
+    });
   }
   // Of the tokens that one KV head of one layer holds.
   [[nodiscard]] Result<std::vector<int64_t>> kept_positions(int32_t layer, int32_t kv_head) const {
-    int64_t count = 0;
-    Outcome outcome = Outcome::of(foldkv_sequence_get_kept_positions, get(), layer, kv_head,
-                                  static_cast<int64_t*>(nullptr), int64_t{0}, &count);
-    if (!outcome) return outcome;
-    std::vector<int64_t> values(static_cast<size_t>(count));
-    outcome = Outcome::of(foldkv_sequence_get_kept_positions, get(), layer, kv_head, values.data(), count, &count);
-    if (!outcome) return outcome;
-    return Result<std::vector<int64_t>>(std::move(values), outcome);
+    return list_positions([&](int64_t* out, int64_t capacity, int64_t* count) {
+      return Outcome::of(foldkv_sequence_get_kept_positions, get(), layer, kv_head, out, capacity, count);
+    });
   }
   Outcome rebuild(foldkv_rebuild_options options, const foldkv_tensor& output) const {
     options = detail::sized(options);
@@ -373,6 +363,18 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
 
  private:
   static const foldkv_profile* raw(const Profile* profile) { return profile == nullptr ? nullptr : profile->get(); }
+
+  // Asks for the number of positions, then for them.
+  template <class Get>
+  static Result<std::vector<int64_t>> list_positions(Get get_list) {
+    int64_t count = 0;
+    Outcome outcome = get_list(nullptr, 0, &count);
+    if (!outcome) return outcome;
+    std::vector<int64_t> values(static_cast<size_t>(count));
+    outcome = get_list(values.data(), count, &count);
+    if (!outcome) return outcome;
+    return Result<std::vector<int64_t>>(std::move(values), outcome);
+  }
 };
 
 class Calibrator : public Owner<foldkv_calibrator, foldkv_calibrator_release> {

@@ -189,13 +189,7 @@ void AttentionRecord::observe_queries(int64_t layer, int64_t first, int64_t coun
 
 const float* AttentionRecord::moments(int64_t layer) const {
   const QueryMoments& source = forecasts() ? moments_ : sequence_->moments();
-  int64_t offset = 0;
-  for (int64_t earlier = 0; earlier < layer; ++earlier) {
-    if (evicts(sequence_->policy(), sequence_->model(), earlier)) {
-      offset += moment_numbers(sequence_->model().layer(earlier));
-    }
-  }
-  return reinterpret_cast<const float*>(source.memory.data()) + offset;
+  return reinterpret_cast<const float*>(source.memory.data()) + plan_.moment_offsets[static_cast<size_t>(layer)];
 }
 
 int64_t AttentionRecord::moment_rows() const { return forecasts() ? moments_.rows : sequence_->moments().rows; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/cache/due_sets.h"
 #include "runtime/cache/eviction_needs.h"
 #include "runtime/cache/forecast_scores.h"
 #include "runtime/cache/set_budgets.h"
@@ -12,7 +11,6 @@
 #include "runtime/cache/window_statistics.h"
 #include "runtime/policy/position_selection.h"
 #include "runtime/policy/selection.h"
-#include "runtime/policy/two_stage_selection.h"
 
 namespace foldkv {
 namespace {
@@ -20,19 +18,17 @@ namespace {
 // One decision over the sets of a sequence.
 class Decision {
  public:
-  Decision(const Sequence& sequence, const AttentionRecord& record, const DecisionQuestion& question,
-           std::byte* workspace)
+  Decision(const Sequence& sequence, const AttentionRecord& record, const EvictionMoment& moment, std::byte* workspace)
       : sequence_(sequence),
         storage_(sequence.storage()),
         eviction_(*sequence.policy().eviction),
         record_(record),
-        question_(question),
+        moment_(moment),
         workspace_(workspace),
-        kept_(keep_all(storage_, question.change)) {}
+        kept_(keep_all(storage_, moment.change)) {}
 
   StatusOr<KeptTokens> decide() {
-    due_ = due_sets(sequence_.policy(), storage_,
-                    {question_.change, prompt_ends(), question_.prompt_continues, question_.asked});
+    due_ = due_sets(sequence_.policy(), storage_, moment_);
     if (std::find(due_.begin(), due_.end(), true) != due_.end()) {
       FOLDKV_RETURN_IF_ERROR(choose());
     }
@@ -42,13 +38,11 @@ class Decision {
 
  private:
   const EvictionPolicy& policy() const { return eviction_.policy; }
-  int64_t fed_tokens() const { return storage_.token_count() + question_.change.new_tokens; }
-  bool prompt_ends() const { return sequence_.prompt_open() && !question_.prompt_continues; }
-  int64_t tokens_of(const ExactSet& set) const { return tokens_before(storage_, set, question_.change); }
-  int64_t latents_of(const ExactSet& set) const { return set.grouped ? storage_.latent_tokens(set.group) : 0; }
+  int64_t fed_tokens() const { return storage_.token_count() + moment_.change.new_tokens; }
+  int64_t tokens_of(const ExactSet& set) const { return storage_.tokens_of(set, moment_.change.new_tokens); }
 
   Status choose() {
-    SetScores scores(sequence_, record_, {fed_tokens(), question_.change.new_tokens, prompt_ends()}, workspace_);
+    SetScores scores(sequence_, record_, {fed_tokens(), moment_.change.new_tokens, moment_.prompt_ends}, workspace_);
     FOLDKV_RETURN_IF_ERROR(scores.compute(due_));
     FOLDKV_ASSIGN_OR_RETURN(kept_.budgets, set_budgets(sequence_, scores));
     for (size_t index = 0; index < due_.size(); ++index) {
@@ -78,8 +72,8 @@ class Decision {
   void split(const ExactSet& set, std::span<const int32_t> chosen) {
     const auto group = static_cast<size_t>(storage_.latent_index_of(set.group));
     const auto first_latent = static_cast<int32_t>(storage_.sink_slots());
-    const auto first_encoded = first_latent + static_cast<int32_t>(latents_of(set));
-    const auto end = first_encoded + static_cast<int32_t>(question_.change.encoded_tokens);
+    const auto first_encoded = first_latent + static_cast<int32_t>(storage_.latents_beside(set));
+    const auto end = first_encoded + static_cast<int32_t>(moment_.change.encoded_tokens);
     kept_.latent[group] = {false, {}};
     kept_.encoded[group].clear();
     for (const int32_t token : chosen) {
@@ -99,7 +93,7 @@ class Decision {
         mark_ends(tokens, count_policy_tokens(policy(), tokens).sinks, std::min(tokens, budget.recent));
     if (set.grouped) {
       // What stays exact stays.
-      const int64_t run_end = storage_.sink_slots() + latents_of(set) + question_.change.encoded_tokens;
+      const int64_t run_end = storage_.sink_slots() + storage_.latents_beside(set) + moment_.change.encoded_tokens;
       std::fill_n(always.begin(), storage_.sink_slots(), uint8_t{1});
       std::fill(always.begin() + run_end, always.end(), uint8_t{1});
     }
@@ -115,7 +109,7 @@ class Decision {
 
   StatusOr<std::vector<int32_t>> positions_of(const ExactSet& set) const {
     backend::Backend& backend = sequence_.runtime().backend();
-    const int64_t latents = latents_of(set);
+    const int64_t latents = storage_.latents_beside(set);
     const int64_t sinks = set.grouped ? storage_.sink_slots() : 0;
     std::vector<int32_t> positions(static_cast<size_t>(tokens_of(set)));
     FOLDKV_RETURN_IF_ERROR(read_positions(backend, set.tokens, 0, sinks, positions.data()));
@@ -144,7 +138,7 @@ class Decision {
       if (record_.scores_rows() && (!due_[index] || scores_whole_life(policy()))) {
         FOLDKV_ASSIGN_OR_RETURN(scores, record_.scores(index));
       }
-      const int64_t latents = latents_of(set);
+      const int64_t latents = storage_.latents_beside(set);
       kept_.exact_scores[index] = pick(kept_.exact[index], std::span(scores).subspan(static_cast<size_t>(latents)));
       if (!set.grouped) continue;
       const auto group = static_cast<size_t>(storage_.latent_index_of(set.group));
@@ -167,7 +161,7 @@ class Decision {
   const SequenceStorage& storage_;
   const SequenceEviction& eviction_;
   const AttentionRecord& record_;
-  const DecisionQuestion& question_;
+  const EvictionMoment& moment_;
   std::byte* workspace_;
   KeptTokens kept_;
   std::vector<bool> due_;  // of exact sets: they are cut to their budgets
@@ -176,16 +170,20 @@ class Decision {
 }  // namespace
 
 StatusOr<int64_t> decide_workspace(const Runtime& runtime, const PreparedModel& model, const SequencePolicy& policy,
-                                   const RecordPlan& record, int64_t tokens) {
+                                   const SequenceStorage& storage, const RecordPlan& record,
+                                   const EvictionMoment& moment) {
+  const std::vector<bool> due = due_sets(policy, storage, moment);
+  if (std::find(due.begin(), due.end(), true) == due.end()) return 0;
   FOLDKV_ASSIGN_OR_RETURN(const int64_t norms, norms_workspace(runtime, *model.model, policy));
-  return std::max({norms, forecast_workspace(*model.model, policy),
-                   window_workspace(runtime.backend(), model, policy, {record.window_rows, tokens})});
+  const WindowShape window{record.window_rows, storage.token_count() + moment.change.new_tokens};
+  return std::max(
+      {norms, forecast_workspace(*model.model, policy), window_workspace(runtime.backend(), model, policy, window)});
 }
 
 StatusOr<KeptTokens> decide_tokens(const Sequence& sequence, const AttentionRecord& record,
-                                   const DecisionQuestion& question, std::byte* workspace) {
-  if (sequence.policy().eviction == nullptr) return keep_all(sequence.storage(), question.change);
-  return Decision(sequence, record, question, workspace).decide();
+                                   const EvictionMoment& moment, std::byte* workspace) {
+  if (sequence.policy().eviction == nullptr) return keep_all(sequence.storage(), moment.change);
+  return Decision(sequence, record, moment, workspace).decide();
 }
 
 }  // namespace foldkv

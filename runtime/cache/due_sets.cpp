@@ -13,25 +13,21 @@ bool first_due(const EvictionPolicy& policy, int64_t fed_tokens, int64_t spare) 
 
 }  // namespace
 
-int64_t tokens_before(const SequenceStorage& storage, const ExactSet& set, const StorageChange& change) {
-  return (set.grouped ? storage.latent_tokens(set.group) : 0) + set.token_count + change.new_tokens;
-}
-
-std::vector<bool> due_sets(const SequencePolicy& policy, const SequenceStorage& storage, const DueQuestion& question) {
+std::vector<bool> due_sets(const SequencePolicy& policy, const SequenceStorage& storage, const EvictionMoment& moment) {
   std::vector<bool> due(storage.exact_sets().size());
-  if (policy.eviction == nullptr || question.prompt_continues) return due;
+  if (policy.eviction == nullptr || moment.prompt_continues) return due;
   const EvictionPolicy& rules = policy.eviction->policy;
   // What a policy that is done with the prompt would go by has not been written down.
   const bool blind = rules.selection.interval == 0 && rules.scoring.scorer != Scorer::kPosition;
-  const bool at_once = question.prompt_ends || (question.asked && !blind);
+  const bool at_once = moment.prompt_ends || (moment.asked && !blind);
   const int64_t spare = at_once ? 1 : rules.selection.interval;
   if (rules.scoring.scorer == Scorer::kNone || spare == 0) return due;
-  const bool first = first_due(rules, storage.token_count() + question.change.new_tokens, spare);
+  const bool first = first_due(rules, storage.token_count() + moment.change.new_tokens, spare);
   for (size_t index = 0; index < due.size(); ++index) {
     const ExactSet& set = storage.exact_sets()[index];
-    if (!set.evicts || (set.grouped && question.change.encoded_tokens == 0)) continue;
-    due[index] =
-        set.budget.tokens == 0 ? first : tokens_before(storage, set, question.change) >= set.budget.tokens + spare;
+    if (!set.evicts || (set.grouped && moment.change.encoded_tokens == 0)) continue;
+    const int64_t tokens = storage.tokens_of(set, moment.change.new_tokens);
+    due[index] = set.budget.tokens == 0 ? first : tokens >= set.budget.tokens + spare;
   }
   return due;
 }

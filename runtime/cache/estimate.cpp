@@ -32,7 +32,7 @@ class CountedLife {
     }
     const RecordPlan record = plan_record(*model_.model, question_.policy, storage_, {tokens, prompt, 0});
     FOLDKV_RETURN_IF_ERROR(storage_.reserve(allocator_, change));
-    FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes(change, record));
+    FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes({change, prompt, false, false}, record));
     FOLDKV_ASSIGN_OR_RETURN(const Block block, Block::allocate(allocator_, Role::kScratch, scratch));
     Block window;
     if (record.window_rows > 0) {
@@ -56,7 +56,8 @@ class CountedLife {
   [[nodiscard]] int64_t sequence_bytes() const { return storage_.ledger().total() + moments_.charged_bytes(); }
 
  private:
-  StatusOr<int64_t> scratch_bytes(const StorageChange& change, const RecordPlan& record) {
+  StatusOr<int64_t> scratch_bytes(const EvictionMoment& moment, const RecordPlan& record) {
+    const StorageChange& change = moment.change;
     ScratchNeeds needs;
     needs.hidden_input = question_.rules.hidden_input;
     needs.projected_output = question_.rules.projected_output;
@@ -65,8 +66,8 @@ class CountedLife {
     needs.records = record.active();
     needs.forecasts = record.moment_numbers > 0;
     needs.record_bytes = record.scratch_bytes();
-    FOLDKV_ASSIGN_OR_RETURN(needs.commit_bytes, decide_workspace(runtime_, model_, question_.policy, record,
-                                                                 storage_.token_count() + change.new_tokens));
+    FOLDKV_ASSIGN_OR_RETURN(needs.commit_bytes,
+                            decide_workspace(runtime_, model_, question_.policy, storage_, record, moment));
     if (change.encoded_tokens > 0) {
       needs.commit_bytes =
           std::max(needs.commit_bytes, encode_workspace(runtime_.backend(), profile_, question_.policy.plan,

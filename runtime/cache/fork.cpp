@@ -15,6 +15,14 @@ Status copy_block(backend::Backend& backend, const Block& to, const Block& from)
   return from ? copy_on_device(backend, to.data(), from.data(), from.charged_bytes()) : absl::OkStatus();
 }
 
+// Another block with the same contents; none for none.
+StatusOr<Block> copy_of(Runtime& runtime, const Block& block) {
+  if (!block) return Block();
+  FOLDKV_ASSIGN_OR_RETURN(Block copy, Block::allocate(runtime.arena(), Role::kPositions, block.charged_bytes()));
+  FOLDKV_RETURN_IF_ERROR(copy_block(runtime.backend(), copy, block));
+  return copy;
+}
+
 Status copy_contents(backend::Backend& backend, const SequenceStorage& to, const SequenceStorage& from) {
   for (size_t index = 0; index < from.exact_sets().size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(copy_pages(backend, to.exact_sets()[index].tokens, from.exact_sets()[index].tokens));
@@ -47,18 +55,10 @@ StatusOr<std::shared_ptr<Sequence>> Sequence::fork() const {
   std::shared_ptr<Sequence> copy(new Sequence(runtime_, model_, profile_, policy_));
   FOLDKV_RETURN_IF_ERROR(copy->storage_.reserve_copy(runtime_->arena(), storage_));
   FOLDKV_RETURN_IF_ERROR(copy_contents(runtime_->backend(), copy->storage_, storage_));
-  if (window_.memory) {
-    FOLDKV_ASSIGN_OR_RETURN(copy->window_.memory,
-                            Block::allocate(runtime_->arena(), Role::kPositions, window_.memory.charged_bytes()));
-    FOLDKV_RETURN_IF_ERROR(copy_block(runtime_->backend(), copy->window_.memory, window_.memory));
-    copy->window_.rows = window_.rows;
-  }
-  if (moments_.memory) {
-    FOLDKV_ASSIGN_OR_RETURN(copy->moments_.memory,
-                            Block::allocate(runtime_->arena(), Role::kPositions, moments_.memory.charged_bytes()));
-    FOLDKV_RETURN_IF_ERROR(copy_block(runtime_->backend(), copy->moments_.memory, moments_.memory));
-    copy->moments_.rows = moments_.rows;
-  }
+  FOLDKV_ASSIGN_OR_RETURN(copy->window_.memory, copy_of(*runtime_, window_.memory));
+  copy->window_.rows = window_.rows;
+  FOLDKV_ASSIGN_OR_RETURN(copy->moments_.memory, copy_of(*runtime_, moments_.memory));
+  copy->moments_.rows = moments_.rows;
   copy->next_position_ = next_position_;
   copy->prompt_open_ = prompt_open_;
   copy->energies_ = energies_;

@@ -11,7 +11,7 @@ namespace {
 void cut_set(const SequenceStorage& storage, size_t index, const TokenBudget& budget, int64_t sinks,
              StorageChange& change) {
   const ExactSet& set = storage.exact_sets()[index];
-  const int64_t tokens = tokens_before(storage, set, change);
+  const int64_t tokens = storage.tokens_of(set, change.new_tokens);
   if (!set.grouped) {
     change.exact_counts[index] = std::min(tokens, std::max(budget.tokens, sinks + budget.recent));
     return;

@@ -16,8 +16,8 @@ void plan_lists(const SequenceStorage& storage, int64_t new_tokens, RecordPlan& 
     RecordPlan::List& list = plan.lists.emplace_back();
     if (!set.evicts) continue;
     list.offset = plan.list_numbers;
-    list.latents = set.grouped ? storage.latent_tokens(set.group) : 0;
-    list.tokens = list.latents + set.token_count + new_tokens;
+    list.latents = storage.latents_beside(set);
+    list.tokens = storage.tokens_of(set, new_tokens);
     plan.list_numbers += list.tokens;
   }
   for (int64_t layer = 0; layer < storage.layer_count(); ++layer) {
@@ -35,12 +35,14 @@ void plan_window(const Model& model, const SequencePolicy& policy, RecordPlan& p
   }
 }
 
-void plan_moments(const Model& model, const SequencePolicy& policy, RecordPlan& plan) {
+void plan_moments(const Model& model, const SequencePolicy& policy, bool observed, RecordPlan& plan) {
+  int64_t numbers = 0;
   for (int64_t layer = 0; layer < model.layer_count(); ++layer) {
     const bool used = evicts(policy, model, layer);
-    plan.moment_offsets.push_back(used ? plan.moment_numbers : -1);
-    if (used) plan.moment_numbers += moment_numbers(model.layer(layer));
+    plan.moment_offsets.push_back(used ? numbers : -1);
+    if (used) numbers += moment_numbers(model.layer(layer));
   }
+  if (observed) plan.moment_numbers = numbers;
 }
 
 }  // namespace
@@ -60,7 +62,9 @@ RecordPlan plan_record(const Model& model, const SequencePolicy& policy, const S
   const AttentionNeeds needs =
       attention_needs(policy.eviction->policy, question.prompt_open, storage.token_count() + question.new_tokens);
   if (needs.scores) plan_lists(storage, question.new_tokens, plan);
-  if (needs.moments) plan_moments(model, policy, plan);
+  if (policy.eviction->policy.scoring.scorer == Scorer::kExpectedAttention) {
+    plan_moments(model, policy, needs.moments, plan);
+  }
   if (needs.window_rows == 0) return plan;
   plan.window_rows = std::min(needs.window_rows, question.earlier_rows + question.new_tokens);
   plan_window(model, policy, plan);

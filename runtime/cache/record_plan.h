@@ -22,15 +22,15 @@ struct RecordPlan {
   int64_t window_rows = 0;        // 0: no window
   int64_t window_row_numbers = 0;
   std::vector<int64_t> window_offsets;  // of layers, in numbers for one row; -1: none
-  int64_t moment_numbers = 0;           // 0: no moments
-  std::vector<int64_t> moment_offsets;  // of layers; -1: none
+  int64_t moment_numbers = 0;           // that this step adds to; 0: none
+  std::vector<int64_t> moment_offsets;  // of layers, in those of the step or of the prompt before it; -1: none
 
   [[nodiscard]] bool active() const { return !lists.empty() || window_rows > 0 || moment_numbers > 0; }
   [[nodiscard]] int64_t scratch_bytes() const;
   [[nodiscard]] int64_t window_bytes() const;
   [[nodiscard]] int64_t moment_bytes() const;
   [[nodiscard]] const List& list_of(const SequenceStorage& storage, const ExactPlane& plane) const {
-    return lists[static_cast<size_t>(&storage.set_of(plane) - storage.exact_sets().data())];
+    return lists[storage.set_index_of(plane)];
   }
 };
 

@@ -77,8 +77,9 @@ Status Sequence::compress_now(StorageChange change) {
   };
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   AttentionRecord record(*this, 0);
-  FOLDKV_ASSIGN_OR_RETURN(int64_t bytes, decide_workspace(*runtime_, model_->data, policy_, record.plan(),
-                                                          storage_.token_count()));
+  const EvictionMoment moment{change, prompt_open_, false, true};
+  FOLDKV_ASSIGN_OR_RETURN(
+      int64_t bytes, decide_workspace(*runtime_, model_->data, policy_, storage_, record.plan(), moment));
   if (change.encoded_tokens > 0) {
     bytes = std::max(bytes, encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens));
   }
@@ -86,10 +87,7 @@ Status Sequence::compress_now(StorageChange change) {
   FOLDKV_ASSIGN_OR_RETURN(const Block scratch,
                           Block::allocate(arena, Role::kScratch, bytes + record.scratch_bytes()));
   FOLDKV_RETURN_IF_ERROR(record.begin(arena, scratch.data() + bytes));
-  DecisionQuestion question;
-  question.change = change;
-  question.asked = true;
-  FOLDKV_ASSIGN_OR_RETURN(const KeptTokens kept, decide_tokens(*this, record, question, scratch.data()));
+  FOLDKV_ASSIGN_OR_RETURN(const KeptTokens kept, decide_tokens(*this, record, moment, scratch.data()));
   count_kept(storage_, kept, change);
   Energies energies;
   if (change.encoded_tokens > 0) {

@@ -183,9 +183,8 @@ std::span<const ExactPlane> SequenceStorage::planes_of(int64_t layer) const {
   return {sets_.planes.data() + first, static_cast<size_t>(sets_.first_plane[source + 1]) - first};
 }
 
-const ExactSet& SequenceStorage::set_of(const ExactPlane& plane) const {
-  const auto index = static_cast<size_t>(&plane - sets_.planes.data());
-  return sets_.exact[static_cast<size_t>(sets_.set_of_plane[index])];
+size_t SequenceStorage::set_index_of(const ExactPlane& plane) const {
+  return static_cast<size_t>(sets_.set_of_plane[static_cast<size_t>(&plane - sets_.planes.data())]);
 }
 
 Ledger SequenceStorage::ledger() const {

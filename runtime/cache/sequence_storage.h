@@ -65,6 +65,12 @@ class SequenceStorage {
   [[nodiscard]] int64_t latent_tokens() const;
   // A run has been encoded, so that means and bases are known. (All of it may have been evicted since.)
   [[nodiscard]] bool has_latents() const { return has_latents_; }
+  // Of an exact set over which an eviction policy decides: latents that its layers hold besides, and all tokens, new_tokens
+  // that are not published included.
+  [[nodiscard]] int64_t latents_beside(const ExactSet& set) const { return set.grouped ? latent_tokens(set.group) : 0; }
+  [[nodiscard]] int64_t tokens_of(const ExactSet& set, int64_t new_tokens) const {
+    return latents_beside(set) + set.token_count + new_tokens;
+  }
   // Exact tokens in layers that belong to a group; 0 without groups.
   [[nodiscard]] int64_t grouped_exact_tokens() const;
   [[nodiscard]] bool has_groups() const { return !groups_.empty(); }
@@ -87,7 +93,8 @@ class SequenceStorage {
     const std::span<const ExactPlane> planes = planes_of(layer);
     return planes[planes.size() == 1 ? 0 : static_cast<size_t>(head)];
   }
-  [[nodiscard]] const ExactSet& set_of(const ExactPlane& plane) const;
+  [[nodiscard]] size_t set_index_of(const ExactPlane& plane) const;
+  [[nodiscard]] const ExactSet& set_of(const ExactPlane& plane) const { return sets_.exact[set_index_of(plane)]; }
   [[nodiscard]] const ExactSet& set_of(int64_t layer, int64_t head = 0) const { return set_of(plane_of(layer, head)); }
   [[nodiscard]] int64_t layer_count() const { return std::ssize(source_of_layer_); }
   [[nodiscard]] const std::vector<ExactPlane>& planes() const { return sets_.planes; }

@@ -87,7 +87,7 @@ std::vector<TokenBudget> held_budgets(const SequenceStorage& storage) {
 std::vector<size_t> sets_of_layer(const SequenceStorage& storage, int64_t layer) {
   std::vector<size_t> sets;
   for (const ExactPlane& plane : storage.planes_of(layer)) {
-    sets.push_back(static_cast<size_t>(&storage.set_of(plane) - storage.exact_sets().data()));
+    sets.push_back(storage.set_index_of(plane));
   }
   return sets;
 }
@@ -177,33 +177,35 @@ class HeadShares {
   const PolicyCounts& counts_;
 };
 
+// The same for all: the budgets of layers, by numbers that were measured in attention or without, then those of sets.
+StatusOr<std::vector<TokenBudget>> budgets_of_sets(const Model& model, const PreparedProfile& profile,
+                                                   const SequencePolicy& policy, const SequenceStorage& storage,
+                                                   const PolicyCounts& counts, const std::vector<double>& measured,
+                                                   ShareHeads share_heads) {
+  if (decided(storage)) return held_budgets(storage);
+  const std::vector<int64_t> layers = deciding_layers(model, profile, policy);
+  FOLDKV_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> of_layers,
+      budgets_of_layers(policy.eviction->policy, profile, counts_of(policy, profile, counts.tokens), layers, measured));
+  return spread_budgets(storage, layers, of_layers, counts.recent, share_heads);
+}
+
 }  // namespace
 
 StatusOr<std::vector<TokenBudget>> planned_budgets(const Model& model, const PreparedProfile& profile,
                                                    const SequencePolicy& policy, const SequenceStorage& storage,
                                                    int64_t fed_tokens) {
-  if (decided(storage)) return held_budgets(storage);
-  const EvictionPolicy& rules = policy.eviction->policy;
-  const std::vector<int64_t> layers = deciding_layers(model, profile, policy);
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> of_layers,
-                          budgets_of_layers(rules, profile, counts_of(policy, profile, fed_tokens), layers, {}));
-  return spread_budgets(storage, layers, of_layers, count_policy_tokens(rules, fed_tokens).recent, share_equally);
+  const PolicyCounts counts = count_policy_tokens(policy.eviction->policy, fed_tokens);
+  return budgets_of_sets(model, profile, policy, storage, counts, {}, share_equally);
 }
 
 StatusOr<std::vector<TokenBudget>> set_budgets(const Sequence& sequence, const SetScores& scores) {
-  const SequenceStorage& storage = sequence.storage();
-  if (decided(storage)) return held_budgets(storage);
   const EvictionPolicy& rules = sequence.policy().eviction->policy;
-  const PreparedProfile& profile = sequence.shared_profile()->data;
-  const int64_t fed_tokens = scores.moment().fed_tokens;
-  const std::vector<int64_t> layers = deciding_layers(sequence.model(), profile, sequence.policy());
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int64_t> of_layers,
-                          budgets_of_layers(rules, profile, counts_of(sequence.policy(), profile, fed_tokens), layers,
-                                            scores.layer_numbers()));
-  const PolicyCounts counts = count_policy_tokens(rules, fed_tokens);
+  const PolicyCounts counts = count_policy_tokens(rules, scores.moment().fed_tokens);
   const HeadShares heads(scores, rules, counts);
-  return spread_budgets(storage, layers, of_layers, counts.recent,
-                        [&](std::span<const size_t> sets, int64_t budget) { return heads.share(sets, budget); });
+  return budgets_of_sets(sequence.model(), sequence.shared_profile()->data, sequence.policy(), sequence.storage(),
+                         counts, scores.layer_numbers(),
+                         [&](std::span<const size_t> sets, int64_t budget) { return heads.share(sets, budget); });
 }
 
 }  // namespace foldkv

@@ -39,12 +39,6 @@ bool looks_at_window(Scorer scorer) { return scorer == Scorer::kWindow || scorer
 
 }  // namespace
 
-int64_t SetScores::tokens_of(size_t set) const {
-  const ExactSet& exact = sequence_.storage().exact_sets()[set];
-  const int64_t latents = exact.grouped ? sequence_.storage().latent_tokens(exact.group) : 0;
-  return latents + exact.token_count + moment_.new_tokens;
-}
-
 TokenRange SetScores::pooled_range(int64_t tokens) const {
   if (policy().reduction.pool_over_protected) return {0, tokens};
   const PolicyCounts counts = count_policy_tokens(policy(), tokens);
@@ -143,7 +137,7 @@ Status SetScores::add_layer(int64_t layer, const WeighedScores& scores) {
   const SequenceStorage& storage = sequence_.storage();
   const std::span<const ExactPlane> planes = storage.planes_of(layer);
   for (size_t plane = 0; plane < planes.size(); ++plane) {
-    const auto set = static_cast<size_t>(&storage.set_of(planes[plane]) - storage.exact_sets().data());
+    const size_t set = storage.set_index_of(planes[plane]);
     const auto list = static_cast<int64_t>(plane);
     FOLDKV_RETURN_IF_ERROR(add_list(sets_[set].scores.base, list_of(scores.base, list)));
     FOLDKV_RETURN_IF_ERROR(add_list(sets_[set].scores.scores, list_of(scores.scores, list)));
@@ -192,7 +186,7 @@ Status SetScores::count_dynamic(TokenRange range) {
 Status SetScores::read_running(size_t set) {
   SetTable& table = sets_[set];
   const ExactSet& exact = sequence_.storage().exact_sets()[set];
-  table.tokens = tokens_of(set);
+  table.tokens = sequence_.storage().tokens_of(exact, moment_.new_tokens);
   table.range = pooled_range(table.tokens);
   ScoreTable list(1, table.tokens);
   const bool forecast = policy().scoring.scorer == Scorer::kExpectedAttention;

@@ -44,7 +44,6 @@ class SetScores {
   };
 
   [[nodiscard]] const EvictionPolicy& policy() const { return sequence_.policy().eviction->policy; }
-  [[nodiscard]] int64_t tokens_of(size_t set) const;
   [[nodiscard]] TokenRange pooled_range(int64_t tokens) const;
   [[nodiscard]] Status observe_windows();
   [[nodiscard]] Status observe_layer(int64_t layer, TokenRange range, std::span<const int32_t> positions);

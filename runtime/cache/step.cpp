@@ -147,13 +147,10 @@ Status Step::reserve_scratch() {
     needs.records = needs.records || parts_[index].record.active();
     needs.forecasts = needs.forecasts || parts_[index].record.forecasts();
     needs.record_bytes += parts_[index].record.scratch_bytes();
-    if (!feeds_[index].continues) {
-      FOLDKV_ASSIGN_OR_RETURN(const int64_t decision,
-                              decide_workspace(*runtime_, sequence.shared_model()->data, sequence.policy(),
-                                               parts_[index].record.plan(),
-                                               sequence.storage().token_count() + feeds_[index].token_count));
-      needs.commit_bytes = std::max(needs.commit_bytes, decision);
-    }
+    FOLDKV_ASSIGN_OR_RETURN(const int64_t decision,
+                            decide_workspace(*runtime_, sequence.shared_model()->data, sequence.policy(),
+                                             sequence.storage(), parts_[index].record.plan(), eviction_moment(index)));
+    needs.commit_bytes = std::max(needs.commit_bytes, decision);
     if (parts_[index].change.encoded_tokens == 0) continue;
     needs.commit_bytes =
         std::max(needs.commit_bytes, encode_workspace(runtime_->backend(), *planned.profile, planned.plan,
@@ -237,13 +234,16 @@ Status Step::commit() {
   return absl::OkStatus();
 }
 
+EvictionMoment Step::eviction_moment(size_t index) const {
+  const Feed& feed = feeds_[index];
+  return {parts_[index].change, feed.sequence->prompt_open() && !feed.continues, feed.continues, false};
+}
+
 Status Step::decide(size_t index) {
   Part& part = parts_[index];
   const Sequence& sequence = *feeds_[index].sequence;
-  DecisionQuestion question;
-  question.change = part.change;
-  question.prompt_continues = feeds_[index].continues;
-  FOLDKV_ASSIGN_OR_RETURN(part.kept, decide_tokens(sequence, part.record, question, scratch_.data()));
+  FOLDKV_ASSIGN_OR_RETURN(part.kept,
+                          decide_tokens(sequence, part.record, eviction_moment(index), scratch_.data()));
   count_kept(sequence.storage(), part.kept, part.change);
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/cache/attention_record.h"
+#include "runtime/cache/due_sets.h"
 #include "runtime/cache/kept_tokens.h"
 #include "runtime/cache/sequence.h"
 #include "runtime/cache/step_scratch.h"
@@ -94,6 +95,7 @@ class Step {
   [[nodiscard]] Status record_attention(int64_t layer, RowBlock block, const float* queries, const float* log_sum_exp);
   [[nodiscard]] Status store_output(int64_t layer, const AttendInput& input, RowBlock block, float* context);
   [[nodiscard]] Status observe();
+  [[nodiscard]] EvictionMoment eviction_moment(size_t index) const;
   [[nodiscard]] Status decide(size_t index);
 
   template <typename Number>
