@@ -79,6 +79,8 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
   stats.full_token_bytes = static_cast<uint64_t>(full_token);
   stats.grouped_token_bytes = static_cast<uint64_t>(grouped);
   stats.ledger = public_ledger(ledger);
+  stats.shared_bytes = static_cast<uint64_t>(sequence.shared_bytes());
+  stats.lowest_truncation = sequence.lowest_truncation();
   stats.token_bytes = static_cast<uint64_t>(latent_bytes + exact);
   const Energies expected = sequence.expected_energies();
   for (size_t side = 0; side < expected.size(); ++side) {

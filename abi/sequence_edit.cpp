@@ -96,6 +96,13 @@ foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, foldkv_seque
   });
 }
 
+foldkv_status foldkv_sequence_truncate(foldkv_sequence* sequence, int64_t position, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
+    return sequence->object->truncate(position);
+  });
+}
+
 foldkv_status foldkv_sequence_replace(foldkv_sequence* sequence, const foldkv_replace_options* options,
                                       const foldkv_tensor* rows, foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {

@@ -837,6 +837,9 @@ typedef struct foldkv_sequence_stats {
   double expected_energy_out_of_basis[2]; /* likewise, of the calibration text; 0: the profile does not know */
   int64_t held_head_tokens; /* tokens that KV heads hold, exact or latent, summed over layers and heads */
   int64_t fed_head_tokens;  /* likewise, had none been evicted */
+  uint64_t shared_bytes;    /* the part of bytes in pages that other sequences hold too; the runtime's ledger counts them
+                               once */
+  int64_t lowest_truncation; /* the lowest position for foldkv_sequence_truncate: tokens were evicted before it */
 } foldkv_sequence_stats;
 
 FOLDKV_API foldkv_status foldkv_sequence_get_stats(const foldkv_sequence* sequence, foldkv_sequence_stats* stats,
@@ -870,11 +873,24 @@ FOLDKV_API foldkv_status foldkv_sequence_rebuild(const foldkv_sequence* sequence
                                                  const foldkv_tensor* output, foldkv_error* error);
 
 /* An independent sequence with the same tokens, positions, latents, means, correction and options. Either may be fed,
- * changed and released without the other. In this version the pages are copied: the fork takes the bytes of a copy, and
- * FOLDKV_E_BUDGET says that they do not fit; a later version may share them until one of the two writes. FOLDKV_E_STATE
- * while the sequence is part of an open step. A calibrator that is attached stays with the original alone. */
+ * changed and released without the other. Both hold the same pages until one of them writes to a page, which then gets a
+ * copy of its own: a fork takes no bytes of the budget, whatever the length, and only its list of pages on the host. A
+ * prompt that many continue is fed once and forked for each. FOLDKV_E_STATE while the sequence is part of an open step. A
+ * calibrator that is attached stays with the original alone. */
 FOLDKV_API foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, foldkv_sequence** fork,
                                               foldkv_error* error);
+
+/* Forgets the tokens at this position and beyond, as if they had never been fed; the next token goes to this position
+ * unless the host says otherwise. Takes time for what goes, not for what stays. 0 to next_position of the sequence.
+ *  - Exact tokens that stay remain exact, latents remain latents: nothing is encoded or rebuilt. (Tokens of a codec whose
+ *    runs of tokens share scales, KIVI, become exact again where a run is cut.)
+ *  - A cut within the prompt opens it again: the next step without FOLDKV_FEED_CONTINUES compresses as at its end.
+ *  - FOLDKV_E_STATE below lowest_truncation of the stats: an eviction chose among tokens up to there, and what it dropped
+ *    is gone. To reject drafts under a policy that evicts in generation, feed them with FOLDKV_FEED_CONTINUES.
+ *  - What an eviction policy has added up of attention keeps the part of the tokens that are forgotten.
+ * Speculative decoding feeds k drafts in one step and truncates to those accepted; a prefix is used again under another
+ * suffix by a fork that is truncated to it. FOLDKV_E_STATE while the sequence is part of an open step. */
+FOLDKV_API foldkv_status foldkv_sequence_truncate(foldkv_sequence* sequence, int64_t position, foldkv_error* error);
 
 typedef struct foldkv_replace_options {
   uint32_t struct_size;

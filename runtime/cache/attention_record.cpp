@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/checked.h"
-#include "runtime/cache/device_copy.h"
+#include "runtime/memory/device_copy.h"
 #include "runtime/cache/eviction_needs.h"
 #include "runtime/cache/step_scratch.h"
 #include "runtime/cache/token_pages.h"
@@ -29,6 +29,7 @@ Status AttentionRecord::begin(Allocator& allocator, std::byte* scratch) {
   FOLDKV_RETURN_IF_ERROR(begin_moments(allocator));
   if (plan_.window_rows == 0) return absl::OkStatus();
   FOLDKV_ASSIGN_OR_RETURN(window_.memory, Block::allocate(allocator, Role::kPositions, plan_.window_bytes()));
+  window_.room = plan_.window_rows;
   window_.rows = plan_.window_rows;
   return copy_earlier_rows();
 }
@@ -155,14 +156,16 @@ Status AttentionRecord::keep_queries(int64_t layer, const Rows& rows) {
 Status AttentionRecord::begin_moments(Allocator& allocator) {
   if (!forecasts()) return absl::OkStatus();
   FOLDKV_ASSIGN_OR_RETURN(moments_.memory, Block::allocate(allocator, Role::kPositions, plan_.moment_bytes()));
-  const int64_t rows = sequence_->storage().token_count() + new_tokens_;
-  moments_.rows = std::max<int64_t>(0, rows - sinks());
+  moments_.rows = sequence_->moments().rows + new_tokens_ - sink_rows();
   for (int64_t layer = 0; layer < sequence_->model().layer_count(); ++layer) copy_moments(layer);
   return absl::OkStatus();
 }
 
-// Tokens whose queries do not enter the forecast.
-int64_t AttentionRecord::sinks() const { return sequence_->policy().eviction->policy.selection.sink_tokens; }
+// Of the feed: sinks, whose queries do not enter the forecast.
+int64_t AttentionRecord::sink_rows() const {
+  const int64_t sinks = sequence_->policy().eviction->policy.selection.sink_tokens;
+  return std::clamp<int64_t>(sinks - sequence_->storage().token_count(), 0, new_tokens_);
+}
 
 void AttentionRecord::copy_moments(int64_t layer) {
   const int64_t offset = plan_.moment_offsets[static_cast<size_t>(layer)];
@@ -180,10 +183,10 @@ void AttentionRecord::copy_moments(int64_t layer) {
 void AttentionRecord::observe_queries(int64_t layer, int64_t first, int64_t count, const float* queries) {
   const int64_t offset = plan_.moment_offsets[static_cast<size_t>(layer)];
   const LayerRules& rules = sequence_->model().layer(layer);
-  const int64_t before = sequence_->storage().token_count() + first;
-  const int64_t skipped = std::clamp<int64_t>(sinks() - before, 0, count);
+  const int64_t skipped = std::clamp<int64_t>(sink_rows() - first, 0, count);
   if (offset < 0 || skipped == count) return;
-  add_queries(rules, queries + skipped * rules.query_width(), count - skipped, std::max<int64_t>(0, before - sinks()),
+  const int64_t before = sequence_->moments().rows + std::max<int64_t>(0, first - sink_rows());
+  add_queries(rules, queries + skipped * rules.query_width(), count - skipped, before,
               reinterpret_cast<float*>(moments_.memory.data()) + offset);
 }
 
@@ -205,11 +208,11 @@ StatusOr<std::vector<float>> AttentionRecord::scores(size_t exact_set) const {
 
 float* AttentionRecord::queries_in(const QueryWindow& window, int64_t layer) const {
   return reinterpret_cast<float*>(window.memory.data()) +
-         plan_.window_offsets[static_cast<size_t>(layer)] * window.rows;
+         plan_.window_offsets[static_cast<size_t>(layer)] * window.room;
 }
 
 float* AttentionRecord::sums_in(const QueryWindow& window, int64_t layer) const {
-  return queries_in(window, layer) + window.rows * sequence_->model().layer(layer).query_width();
+  return queries_in(window, layer) + window.room * sequence_->model().layer(layer).query_width();
 }
 
 Status AttentionRecord::copy_numbers(float* to, const float* from, int64_t count) const {

@@ -63,7 +63,7 @@ class AttentionRecord {
   [[nodiscard]] Status copy_earlier_rows();
   [[nodiscard]] Status begin_moments(Allocator& allocator);
   void copy_moments(int64_t layer);
-  [[nodiscard]] int64_t sinks() const;
+  [[nodiscard]] int64_t sink_rows() const;
   [[nodiscard]] Status score_view(int64_t layer, const ExactPlane& plane, const Rows& rows, std::byte* workspace);
   [[nodiscard]] Status keep_queries(int64_t layer, const Rows& rows);
   [[nodiscard]] float* queries_in(const QueryWindow& window, int64_t layer) const;

@@ -25,10 +25,10 @@ class Decision {
         record_(record),
         moment_(moment),
         workspace_(workspace),
-        kept_(keep_all(storage_, moment.change)) {}
+        kept_(keep_all(storage_, moment.change)),
+        due_(moment.change.due) {}
 
   StatusOr<KeptTokens> decide() {
-    due_ = due_sets(sequence_.policy(), storage_, moment_);
     if (std::find(due_.begin(), due_.end(), true) != due_.end()) {
       FOLDKV_RETURN_IF_ERROR(choose());
     }
@@ -164,7 +164,7 @@ class Decision {
   const EvictionMoment& moment_;
   std::byte* workspace_;
   KeptTokens kept_;
-  std::vector<bool> due_;  // of exact sets: they are cut to their budgets
+  const std::vector<bool>& due_;  // of exact sets: they are cut to their budgets
 };
 
 }  // namespace
@@ -172,7 +172,7 @@ class Decision {
 StatusOr<int64_t> decide_workspace(const Runtime& runtime, const PreparedModel& model, const SequencePolicy& policy,
                                    const SequenceStorage& storage, const RecordPlan& record,
                                    const EvictionMoment& moment) {
-  const std::vector<bool> due = due_sets(policy, storage, moment);
+  const std::vector<bool>& due = moment.change.due;
   if (std::find(due.begin(), due.end(), true) == due.end()) return 0;
   FOLDKV_ASSIGN_OR_RETURN(const int64_t norms, norms_workspace(runtime, *model.model, policy));
   const WindowShape window{record.window_rows, storage.token_count() + moment.change.new_tokens};

@@ -28,8 +28,9 @@ class CountedLife {
     if (storage_.has_groups()) {
       change.encoded_tokens = encode_count(
           question_.policy,
-          {storage_.grouped_exact_tokens() + tokens, storage_.has_latents(), prompt, storage_.run_tokens()});
+          {storage_.grouped_exact_tokens() + tokens, storage_.latent_tokens() > 0, prompt, storage_.run_tokens()});
     }
+    change.due = due_sets(question_.policy, storage_, {change, prompt, false, false});
     const RecordPlan record = plan_record(*model_.model, question_.policy, storage_, {tokens, prompt, 0});
     FOLDKV_RETURN_IF_ERROR(storage_.reserve(allocator_, change));
     FOLDKV_ASSIGN_OR_RETURN(const int64_t scratch, scratch_bytes({change, prompt, false, false}, record));

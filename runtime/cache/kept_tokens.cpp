@@ -128,15 +128,19 @@ KeptTokens keep_all(const SequenceStorage& storage, const StorageChange& change)
 void count_kept(const SequenceStorage& storage, const KeptTokens& kept, StorageChange& change) {
   change.budgets = kept.budgets;
   change.exact_counts.clear();
-  for (size_t index = 0; index < kept.exact.size(); ++index) {
-    change.exact_counts.push_back(kept.exact[index].all ? storage.exact_sets()[index].token_count + change.new_tokens
-                                                        : std::ssize(kept.exact[index].slots));
-  }
   change.latent_counts.clear();
+  change.evicts = false;
+  for (size_t index = 0; index < kept.exact.size(); ++index) {
+    const ExactSet& set = storage.exact_sets()[index];
+    const int64_t all = set.token_count + change.new_tokens;
+    change.exact_counts.push_back(kept.exact[index].all ? all : std::ssize(kept.exact[index].slots));
+    change.evicts |= change.exact_counts.back() < all - (set.grouped ? change.encoded_tokens : 0);
+  }
   for (size_t index = 0; index < kept.latent.size(); ++index) {
-    const int64_t held =
-        kept.latent[index].all ? storage.latent_sets()[index].token_count : std::ssize(kept.latent[index].slots);
+    const int64_t all = storage.latent_sets()[index].token_count;
+    const int64_t held = kept.latent[index].all ? all : std::ssize(kept.latent[index].slots);
     change.latent_counts.push_back(held + std::ssize(kept.encoded[index]));
+    change.evicts |= change.latent_counts.back() < all + change.encoded_tokens;
   }
 }
 

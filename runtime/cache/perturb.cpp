@@ -31,12 +31,12 @@ void perturb_rows(const PerturbQuestion& question, const LayerRules& rules, std:
 }  // namespace
 
 Status Sequence::perturb(const PerturbQuestion& question) {
-  if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
-  const absl::Cleanup release = [this] { release_ownership(); };
+  FOLDKV_RETURN_IF_ERROR(begin_change());
+  const absl::Cleanup end = [this] { end_change(); };
   const StatusOr<ExactRows> target =
       find_exact_rows(*this, question.layer, question.side, question.first_token, question.token_count);
   if (!target.ok()) return with_argument(target.status(), "options.first_token");
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, positions(question.layer, 0));
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, held_positions(question.layer, 0));
   const Status written = rewrite_exact_rows(*this, *target, [&](int64_t first, const MutableTensorView& piece) {
     const HeadRange heads = {0, model().layer(question.layer).kv_heads};
     FOLDKV_RETURN_IF_ERROR(

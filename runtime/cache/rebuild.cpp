@@ -97,6 +97,12 @@ Status rebuild_run(const Sequence& sequence, const RebuildQuestion& question, co
 }  // namespace
 
 Status Sequence::rebuild(const RebuildQuestion& question, const MutableTensorView& output) const {
+  const Reader reader(*this);
+  FOLDKV_RETURN_IF_ERROR(reader.status());
+  return rebuild_held(question, output);
+}
+
+Status Sequence::rebuild_held(const RebuildQuestion& question, const MutableTensorView& output) const {
   const bool rotates = question.rotated && question.side == backend::Side::kKeys &&
                        model().layer(question.layer).rotation.has_value();
   RebuildQuestion asked = question;
@@ -105,7 +111,7 @@ Status Sequence::rebuild(const RebuildQuestion& question, const MutableTensorVie
     return state_error(absl::StrCat("the KV heads of layer ", asked.layer, " hold different tokens; ask for one of them"));
   }
   const int64_t head = heads_of(*this, asked).first;
-  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all_positions, positions(asked.layer, head));
+  FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all_positions, held_positions(asked.layer, head));
   FOLDKV_ASSIGN_OR_RETURN(const Scratch scratch,
                           allocate_scratch(*this, asked, std::min(kRebuildTokens, output.row_count)));
   for (int64_t done = 0; done < output.row_count;) {

@@ -5,8 +5,8 @@
 namespace foldkv {
 
 Status Sequence::replace(const ReplaceQuestion& question, const TensorView& rows) {
-  if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
-  const absl::Cleanup release = [this] { release_ownership(); };
+  FOLDKV_RETURN_IF_ERROR(begin_change());
+  const absl::Cleanup end = [this] { end_change(); };
   const StatusOr<ExactRows> target =
       find_exact_rows(*this, question.layer, question.side, question.first_token, rows.row_count);
   if (!target.ok()) return with_argument(target.status(), "options.first_token");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/cache/exact_rows.h"
 #include "runtime/cache/token_run.h"
 
@@ -38,6 +39,11 @@ Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows 
   const NumberFormat format = sequence.policy().format;
   const int64_t width = sequence.model().layer(target.layer).key_width();
   const int64_t most = std::min(kPieceTokens, target.count);
+  SequenceStorage& storage = sequence.storage();
+  Arena& arena = sequence.runtime().arena();
+  FOLDKV_RETURN_IF_ERROR(
+      storage.reserve_rewrite(arena, target.layer, target.first_slot, target.first_slot + target.count));
+  absl::Cleanup undo = [&] { storage.rollback(arena); };
   std::vector<std::byte> numbers(static_cast<size_t>(most * width * bytes_of(NumberFormat::kF32)));
   std::vector<std::byte> rounded(static_cast<size_t>(most * width * bytes_of(format)));
   for (const bool writes : {false, true}) {
@@ -50,6 +56,8 @@ Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows 
                  : backend.convert(rows, rows_in(rounded, format, count, width)));
     }
   }
+  std::move(undo).Cancel();
+  storage.publish(arena, {});
   return absl::OkStatus();
 }
 

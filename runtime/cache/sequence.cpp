@@ -6,6 +6,7 @@
 #include "runtime/cache/attention_record.h"
 #include "runtime/cache/check_eviction.h"
 #include "runtime/cache/decide_tokens.h"
+#include "runtime/cache/due_sets.h"
 #include "runtime/cache/encode_run.h"
 #include "runtime/cache/token_pages.h"
 #include "runtime/cache/token_run.h"
@@ -59,12 +60,22 @@ Sequence::~Sequence() {
   runtime_->count_sequence(-1);
 }
 
+Status Sequence::begin_change() {
+  if (use_.try_writing()) return absl::OkStatus();
+  return with_argument(state_error("the sequence is part of an open step, or in use by another call"), "sequence");
+}
+
+Status Sequence::Reader::between_steps() const {
+  if (!shared_) return with_argument(state_error("the sequence is part of an open step"), "sequence");
+  return status();
+}
+
 Status Sequence::compress() {
-  if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
-  const absl::Cleanup release = [this] { release_ownership(); };
+  FOLDKV_RETURN_IF_ERROR(begin_change());
+  const absl::Cleanup end = [this] { end_change(); };
   StorageChange change;
   change.encoded_tokens = encode_count(
-      policy_, {storage_.grouped_exact_tokens(), storage_.has_latents(), true, storage_.run_tokens()});
+      policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true, storage_.run_tokens()});
   return change.encoded_tokens > 0 || policy_.eviction != nullptr ? compress_now(change) : absl::OkStatus();
 }
 
@@ -75,9 +86,10 @@ Status Sequence::compress_now(StorageChange change) {
     storage_.rollback(arena);
     arena.give_back();
   };
+  change.due = due_sets(policy_, storage_, {change, life_.prompt_open, false, true});
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   AttentionRecord record(*this, 0);
-  const EvictionMoment moment{change, prompt_open_, false, true};
+  const EvictionMoment moment{change, life_.prompt_open, false, true};
   FOLDKV_ASSIGN_OR_RETURN(
       int64_t bytes, decide_workspace(*runtime_, model_->data, policy_, storage_, record.plan(), moment));
   if (change.encoded_tokens > 0) {
@@ -95,7 +107,7 @@ Status Sequence::compress_now(StorageChange change) {
   }
   std::vector<int32_t> buffer(keep_buffer(storage_, kept, change));
   FOLDKV_RETURN_IF_ERROR(gather_kept(*this, kept, change, buffer));
-  publish(change, energies, kept.reindexed ? held_after(storage_, change) : next_position_, true);
+  publish(change, energies, kept.reindexed ? held_after(storage_, change) : life_.next_position, true);
   keep_record(record, false);
   return absl::OkStatus();
 }
@@ -123,9 +135,9 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
                                                   " tokens already, expected none")),
                          "sequence");
   }
-  if (!try_acquire()) return with_argument(state_error("the sequence is part of an open step"), "sequence");
+  FOLDKV_RETURN_IF_ERROR(begin_change());
   calibrator_ = std::move(calibrator);
-  release_ownership();
+  end_change();
   return absl::OkStatus();
 }
 
@@ -135,6 +147,10 @@ Ledger Sequence::ledger() const {
   return ledger;
 }
 
+int64_t Sequence::shared_bytes() const {
+  return storage_.shared_bytes(runtime_->arena()) + window_.memory.shared_bytes() + moments_.memory.shared_bytes();
+}
+
 Energies Sequence::expected_energies() const {
   const std::vector<Energies>& plans = profile_->data.expected_energies;
   return plans.empty() ? Energies{} : plans[policy_.plan];
@@ -142,10 +158,13 @@ Energies Sequence::expected_energies() const {
 
 void Sequence::publish(const StorageChange& change, const Energies& energies, int64_t next_position,
                        bool prompt_ends) {
-  for (size_t side = 0; side < energies.size(); ++side) energies_[side] += energies[side];
+  for (size_t side = 0; side < energies.size(); ++side) life_.energies[side] += energies[side];
   storage_.publish(runtime_->arena(), change);
-  next_position_ = next_position;
-  if (prompt_ends) prompt_open_ = false;
+  life_.next_position = next_position;
+  if (change.evicts) life_.evicted_before = next_position;
+  if (!prompt_ends || !life_.prompt_open) return;
+  life_.prompt_open = false;
+  life_.prompt_end = next_position;
 }
 
 bool Sequence::heads_agree(int64_t layer) const {
@@ -165,6 +184,12 @@ int64_t Sequence::held_tokens(int64_t layer, int64_t head) const {
 }
 
 StatusOr<std::vector<int32_t>> Sequence::positions(int64_t layer, int64_t head) const {
+  const Reader reader(*this);
+  FOLDKV_RETURN_IF_ERROR(reader.status());
+  return held_positions(layer, head);
+}
+
+StatusOr<std::vector<int32_t>> Sequence::held_positions(int64_t layer, int64_t head) const {
   std::vector<int32_t> positions(static_cast<size_t>(held_tokens(layer, head)));
   for (int64_t token = 0; token < std::ssize(positions);) {
     const TokenRun run = token_run(*this, layer, head, token);
@@ -179,11 +204,13 @@ StatusOr<std::vector<int32_t>> Sequence::positions(int64_t layer, int64_t head) 
 }
 
 StatusOr<std::vector<int32_t>> Sequence::positions() const {
+  const Reader reader(*this);
+  FOLDKV_RETURN_IF_ERROR(reader.status());
   std::vector<int32_t> all;
   std::vector<int32_t> merged;
   for (const ExactSet& set : storage_.exact_sets()) {
     const ExactPlane& plane = storage_.planes()[static_cast<size_t>(set.planes.front())];
-    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> held, positions(plane.layer, plane.first_head));
+    FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> held, held_positions(plane.layer, plane.first_head));
     merged.clear();
     std::set_union(all.begin(), all.end(), held.begin(), held.end(), std::back_inserter(merged));
     all.swap(merged);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "runtime/cache/runtime.h"
 #include "runtime/cache/sequence_policy.h"
 #include "runtime/cache/sequence_storage.h"
+#include "runtime/cache/sequence_use.h"
 #include "runtime/calibration/calibrator.h"
 #include "runtime/calibration/expected_energy.h"
 
@@ -43,6 +43,15 @@ struct PerturbQuestion {
   int64_t token_count = 0;
 };
 
+// What a sequence knows of its past besides what it holds.
+struct SequenceLife {
+  int64_t next_position = 0;
+  bool prompt_open = true;
+  int64_t prompt_end = 0;      // next position when the prompt was closed
+  int64_t evicted_before = 0;  // next position when tokens were evicted last: it has lost some before this one
+  Energies energies{};         // of the tokens encoded
+};
+
 // The cache of one sequence. Tokens are counted in the order of their positions:
 //
 //   grouped layers    | sinks (exact) | latents | recent and generated (exact) |
@@ -68,9 +77,12 @@ class Sequence {
   // Keys or values of one layer as attention sees them; output [tokens][key width], or [tokens][head size] of one head,
   // any format, host memory. State error when all heads are asked for and hold different tokens.
   [[nodiscard]] Status rebuild(const RebuildQuestion& question, const MutableTensorView& output) const;
-  // An independent sequence that holds the same. The pages are copied: budget error when they do not fit. State error
-  // while a step is open. What observes this sequence does not observe the other.
+  // An independent sequence that holds the same, in the same pages until one of the two writes to them: takes no memory of
+  // the arena. State error while a step is open. What observes this sequence does not observe the other.
   [[nodiscard]] StatusOr<std::shared_ptr<Sequence>> fork() const;
+  // Forgets the tokens at this position and beyond; it is the next one then. State error where tokens before it have been
+  // evicted since. Budget error when a cut run of a codec whose tokens share scales does not fit as exact tokens.
+  [[nodiscard]] Status truncate(int64_t position);
   // Puts rows [tokens][key width] (keys after their norm, before rotation, or values) in the place of exact tokens'.
   // State error where a token is a latent, numeric error where a number does not fit the cache's format.
   [[nodiscard]] Status replace(const ReplaceQuestion& question, const TensorView& rows);
@@ -88,7 +100,9 @@ class Sequence {
   [[nodiscard]] int64_t held_tokens(int64_t layer, int64_t head) const;
   // 0 for a layer in no group.
   [[nodiscard]] int64_t latent_tokens_of(int64_t layer) const;
-  [[nodiscard]] int64_t next_position() const { return next_position_; }
+  [[nodiscard]] int64_t next_position() const { return life_.next_position; }
+  // The lowest position that it can be truncated to.
+  [[nodiscard]] int64_t lowest_truncation() const { return life_.evicted_before; }
   [[nodiscard]] const Model& model() const { return *model_->data.model; }
   [[nodiscard]] const std::shared_ptr<const SharedModel>& shared_model() const { return model_; }
   [[nodiscard]] const std::shared_ptr<const SharedProfile>& shared_profile() const { return profile_; }
@@ -97,24 +111,30 @@ class Sequence {
   [[nodiscard]] Runtime& runtime() const { return *runtime_; }
   // Every byte that the sequence holds.
   [[nodiscard]] Ledger ledger() const;
+  // The part of them that other sequences hold too.
+  [[nodiscard]] int64_t shared_bytes() const;
   // Of the tokens encoded so far, and what tokens of the calibration text would have on average; zeros: not known.
-  [[nodiscard]] const Energies& energies() const { return energies_; }
+  [[nodiscard]] const Energies& energies() const { return life_.energies; }
   [[nodiscard]] Energies expected_energies() const;
 
+  // --- for who has begun to read or change the sequence
+  [[nodiscard]] Status rebuild_held(const RebuildQuestion& question, const MutableTensorView& output) const;
+  [[nodiscard]] StatusOr<std::vector<int32_t>> held_positions(int64_t layer, int64_t head) const;
+
   // --- for steps
-  // One step (or call) at a time owns the sequence.
-  [[nodiscard]] bool try_acquire() { return !busy_.exchange(true); }
-  void release_ownership() { busy_.store(false); }
+  // One step (or call) at a time owns the sequence: state error while somebody else does, or reads it.
+  [[nodiscard]] Status begin_change();
+  void end_change() { use_.end_writing(); }
   [[nodiscard]] SequenceStorage& storage() { return storage_; }
-  [[nodiscard]] bool prompt_open() const { return prompt_open_; }
+  [[nodiscard]] bool prompt_open() const { return life_.prompt_open; }
   [[nodiscard]] const std::shared_ptr<Calibrator>& calibrator() const { return calibrator_; }
-  // energies: of the encoded run.
   // The last queries of a prompt that goes on, for the eviction policy.
   [[nodiscard]] const QueryWindow& window() const { return window_; }
   // Of the prompt's queries so far, likewise; kept in generation when the policy evicts there.
   [[nodiscard]] const QueryMoments& moments() const { return moments_; }
   // What the policy needs of an attention record that the sequence has lived through.
   void keep_record(AttentionRecord& record, bool prompt_continues);
+  // energies: of the encoded run.
   void publish(const StorageChange& change, const Energies& energies, int64_t next_position, bool prompt_ends);
 
   // --- views for the backend. Counts of tokens may reach beyond what is published.
@@ -127,6 +147,24 @@ class Sequence {
   [[nodiscard]] backend::LatentLayer latent_layer(int64_t layer) const;
 
  private:
+  // Keeps others from changing the sequence while it is read. Who has opened a step on it may read it too.
+  class Reader {
+   public:
+    explicit Reader(const Sequence& sequence) : sequence_(sequence), shared_(sequence.use_.try_reading()) {}
+    ~Reader() {
+      if (shared_) sequence_.use_.end_reading();
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    [[nodiscard]] Status status() const { return absl::OkStatus(); }
+    // For a call that needs the sequence between steps.
+    [[nodiscard]] Status between_steps() const;
+
+   private:
+    const Sequence& sequence_;
+    bool shared_;
+  };
+
   Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
            std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy);
   [[nodiscard]] Status compress_now(StorageChange change);
@@ -139,10 +177,8 @@ class Sequence {
   std::shared_ptr<Calibrator> calibrator_;
   QueryWindow window_;
   QueryMoments moments_;
-  Energies energies_;
-  int64_t next_position_ = 0;
-  bool prompt_open_ = true;
-  std::atomic<bool> busy_{false};
+  SequenceLife life_;
+  mutable SequenceUse use_;
 };
 
 }  // namespace foldkv

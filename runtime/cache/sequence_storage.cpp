@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
+#include "runtime/cache/eviction_needs.h"
 #include "runtime/codec/latent_layout.h"
 
 namespace foldkv {
@@ -27,6 +29,24 @@ Status allocate_bases(Allocator& allocator, int64_t numbers, bool has_projection
 
 }  // namespace
 
+std::array<Block*, 7> GroupStorage::blocks() {
+  return {&key_mean,     &value_mean,       &correction_basis, &keys.basis, &keys.projection,
+          &values.basis, &values.projection};
+}
+
+std::array<const Block*, 7> GroupStorage::blocks() const {
+  std::array<const Block*, 7> all{};
+  std::ranges::copy(const_cast<GroupStorage*>(this)->blocks(), all.begin());
+  return all;
+}
+
+void GroupStorage::share(Allocator& allocator, const GroupStorage& source) {
+  pages.share(allocator, source.pages);
+  const auto targets = blocks();
+  const auto sources = source.blocks();
+  for (size_t index = 0; index < targets.size(); ++index) *targets[index] = sources[index]->share();
+}
+
 SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy)
     : policy_(policy),
       sets_(make_token_sets(model, profile, policy)),
@@ -41,35 +61,83 @@ SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& prof
 }
 
 Status SequenceStorage::reserve(Allocator& allocator, const StorageChange& change) {
-  const auto grow = [&]() -> Status {
-    for (size_t set = 0; set < sets_.exact.size(); ++set) {
-      FOLDKV_RETURN_IF_ERROR(grow_exact(allocator, set, sets_.exact[set].token_count + change.new_tokens));
+  absl::Cleanup undo = [&] { rollback(allocator); };
+  FOLDKV_RETURN_IF_ERROR(grow(allocator, change));
+  for (ExactSet& set : sets_.exact) FOLDKV_RETURN_IF_ERROR(own_exact(allocator, set, change));
+  for (LatentSet& set : sets_.latent) FOLDKV_RETURN_IF_ERROR(own_latent(allocator, set, change));
+  std::move(undo).Cancel();
+  return absl::OkStatus();
+}
+
+Status SequenceStorage::grow(Allocator& allocator, const StorageChange& change) {
+  for (ExactSet& set : sets_.exact) {
+    const int64_t tokens = set.token_count + change.new_tokens;
+    FOLDKV_RETURN_IF_ERROR(set.tokens.grow(allocator, tokens));
+    for (int32_t plane : set.planes) FOLDKV_RETURN_IF_ERROR(pages_of(plane).grow(allocator, tokens));
+  }
+  if (change.encoded_tokens == 0) return absl::OkStatus();
+  for (LatentSet& set : sets_.latent) {
+    const int64_t tokens = set.token_count + change.encoded_tokens;
+    FOLDKV_RETURN_IF_ERROR(set.tokens.grow(allocator, tokens));
+    for (int32_t group : set.groups) {
+      FOLDKV_RETURN_IF_ERROR(groups_[static_cast<size_t>(group)].pages.grow(allocator, tokens));
     }
-    if (change.encoded_tokens == 0) return absl::OkStatus();
-    for (size_t set = 0; set < sets_.latent.size(); ++set) {
-      FOLDKV_RETURN_IF_ERROR(grow_latent(allocator, set, sets_.latent[set].token_count + change.encoded_tokens));
+  }
+  return has_latents_ ? absl::OkStatus() : reserve_sequence_blocks(allocator);
+}
+
+// New tokens come behind those held. Where some leave, those behind them move up, to nobody knows where when an eviction
+// decides.
+Status SequenceStorage::own_exact(Allocator& allocator, ExactSet& set, const StorageChange& change) {
+  const auto index = static_cast<size_t>(&set - sets_.exact.data());
+  const int64_t end = set.token_count + change.new_tokens;
+  const auto own = [&](PageList& pages, bool whole) -> Status {
+    if (whole) return pages.make_own(allocator, 0, end);
+    if (set.grouped && (change.encoded_tokens > 0 || change.restores)) {
+      FOLDKV_RETURN_IF_ERROR(pages.make_own(allocator, sink_slots(), end - change.encoded_tokens));
     }
-    return has_latents_ ? absl::OkStatus() : reserve_sequence_blocks(allocator);
+    return pages.make_own(allocator, set.token_count, end);
   };
-  const Status status = grow();
-  if (!status.ok()) rollback(allocator);
-  return status;
+  const bool due = change.is_due(index);
+  FOLDKV_RETURN_IF_ERROR(own(set.tokens, due || rewrites_tokens(set, change)));
+  for (int32_t plane : set.planes) FOLDKV_RETURN_IF_ERROR(own(pages_of(plane), due));
+  return absl::OkStatus();
 }
 
-Status SequenceStorage::grow_exact(Allocator& allocator, size_t set, int64_t tokens) {
-  FOLDKV_RETURN_IF_ERROR(sets_.exact[set].tokens.grow(allocator, tokens));
-  for (int32_t plane : sets_.exact[set].planes) {
-    FOLDKV_RETURN_IF_ERROR(sets_.planes[static_cast<size_t>(plane)].pages.grow(allocator, tokens));
+Status SequenceStorage::own_latent(Allocator& allocator, LatentSet& set, const StorageChange& change) {
+  const int64_t end = set.token_count + change.encoded_tokens;
+  const auto own = [&](PageList& pages, bool whole) {
+    return pages.make_own(allocator, whole ? 0 : set.token_count, end);
+  };
+  const bool due = change.is_due(static_cast<size_t>(set.exact_set));
+  const ExactSet& exact = sets_.exact[static_cast<size_t>(set.exact_set)];
+  FOLDKV_RETURN_IF_ERROR(own(set.tokens, due || rewrites_tokens(exact, change)));
+  for (int32_t group : set.groups) {
+    GroupStorage& storage = groups_[static_cast<size_t>(group)];
+    FOLDKV_RETURN_IF_ERROR(own(storage.pages, due));
+    // A first run finds means and bases anew.
+    if (set.token_count == 0 && change.encoded_tokens > 0) FOLDKV_RETURN_IF_ERROR(own_blocks(allocator, storage));
   }
   return absl::OkStatus();
 }
 
-Status SequenceStorage::grow_latent(Allocator& allocator, size_t set, int64_t tokens) {
-  FOLDKV_RETURN_IF_ERROR(sets_.latent[set].tokens.grow(allocator, tokens));
-  for (int32_t group : sets_.latent[set].groups) {
-    FOLDKV_RETURN_IF_ERROR(groups_[static_cast<size_t>(group)].pages.grow(allocator, tokens));
+Status SequenceStorage::own_blocks(Allocator& allocator, GroupStorage& group) {
+  for (Block* block : group.blocks()) {
+    if (block->shared_bytes() == 0) continue;
+    FOLDKV_ASSIGN_OR_RETURN(Block own, Block::allocate(allocator, block->role(), block->charged_bytes()));
+    originals_.emplace_back(block, Block());
+    originals_.back().second = std::move(*block);
+    *block = std::move(own);
   }
   return absl::OkStatus();
+}
+
+// Whether positions or scores of all tokens of a set are written anew.
+bool SequenceStorage::rewrites_tokens(const ExactSet& set, const StorageChange& change) const {
+  if (policy_.eviction == nullptr) return false;
+  const EvictionPolicy& policy = policy_.eviction->policy;
+  const bool decides = std::find(change.due.begin(), change.due.end(), true) != change.due.end();
+  return (set.evicts && remembers_scores(policy)) || (decides && policy.selection.reindexed);
 }
 
 Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
@@ -91,56 +159,50 @@ Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
   return absl::OkStatus();
 }
 
-Status SequenceStorage::reserve_copy(Allocator& allocator, const SequenceStorage& source) {
-  const auto grow = [&]() -> Status {
-    for (size_t set = 0; set < sets_.exact.size(); ++set) {
-      FOLDKV_RETURN_IF_ERROR(grow_exact(allocator, set, source.sets_.exact[set].token_count));
-    }
-    for (size_t set = 0; set < sets_.latent.size(); ++set) {
-      FOLDKV_RETURN_IF_ERROR(grow_latent(allocator, set, source.sets_.latent[set].token_count));
-    }
-    return source.has_latents_ ? reserve_sequence_blocks(allocator) : absl::OkStatus();
-  };
-  if (const Status status = grow(); !status.ok()) {
-    rollback(allocator);
-    return status;
+Status SequenceStorage::reserve_rewrite(Allocator& allocator, int64_t layer, int64_t first, int64_t end) {
+  absl::Cleanup undo = [&] { rollback(allocator); };
+  for (const ExactPlane& plane : planes_of(layer)) {
+    FOLDKV_RETURN_IF_ERROR(pages_of(&plane - sets_.planes.data()).make_own(allocator, first, end));
   }
-  token_count_ = source.token_count_;
-  has_latents_ = source.has_latents_;
-  for (size_t set = 0; set < sets_.exact.size(); ++set) {
-    sets_.exact[set].token_count = source.sets_.exact[set].token_count;
-    sets_.exact[set].budget = source.sets_.exact[set].budget;
-  }
-  for (size_t set = 0; set < sets_.latent.size(); ++set) {
-    sets_.latent[set].token_count = source.sets_.latent[set].token_count;
-  }
+  std::move(undo).Cancel();
   return absl::OkStatus();
 }
 
+void SequenceStorage::share(Allocator& allocator, const SequenceStorage& source) {
+  token_count_ = source.token_count_;
+  has_latents_ = source.has_latents_;
+  for (size_t index = 0; index < sets_.exact.size(); ++index) {
+    ExactSet& set = sets_.exact[index];
+    set.token_count = source.sets_.exact[index].token_count;
+    set.budget = source.sets_.exact[index].budget;
+    set.tokens.share(allocator, source.sets_.exact[index].tokens);
+  }
+  for (size_t index = 0; index < sets_.planes.size(); ++index) {
+    sets_.planes[index].pages.share(allocator, source.sets_.planes[index].pages);
+  }
+  for (size_t index = 0; index < sets_.latent.size(); ++index) {
+    sets_.latent[index].token_count = source.sets_.latent[index].token_count;
+    sets_.latent[index].tokens.share(allocator, source.sets_.latent[index].tokens);
+  }
+  for (size_t index = 0; index < groups_.size(); ++index) groups_[index].share(allocator, source.groups_[index]);
+}
+
 void SequenceStorage::rollback(Allocator& allocator) {
-  for (ExactSet& set : sets_.exact) {
-    set.tokens.shrink(allocator, set.token_count);
-    for (int32_t plane : set.planes) {
-      sets_.planes[static_cast<size_t>(plane)].pages.shrink(allocator, set.token_count);
-    }
-  }
-  for (LatentSet& set : sets_.latent) {
-    set.tokens.shrink(allocator, set.token_count);
-    for (int32_t group : set.groups) groups_[static_cast<size_t>(group)].pages.shrink(allocator, set.token_count);
-  }
+  for_each_list([&](PageList& pages, int64_t token_count) {
+    pages.revert(allocator);
+    pages.shrink(allocator, token_count);
+  });
+  for (auto& [block, original] : originals_) *block = std::move(original);
+  originals_.clear();
   if (has_latents_) return;
   for (GroupStorage& group : groups_) {
-    group.key_mean.reset();
-    group.value_mean.reset();
-    group.correction_basis.reset();
-    group.keys = {};
-    group.values = {};
+    for (Block* block : group.blocks()) block->reset();
   }
 }
 
 void SequenceStorage::publish(Allocator& allocator, const StorageChange& change) {
-  token_count_ += change.new_tokens;
-  has_latents_ = has_latents_ || change.encoded_tokens > 0;
+  token_count_ += change.new_tokens - change.forgotten_tokens;
+  has_latents_ = (has_latents_ || change.encoded_tokens > 0) && !change.forgets_runs;
   for (size_t index = 0; index < sets_.exact.size(); ++index) {
     ExactSet& set = sets_.exact[index];
     set.token_count = change.exact_counts.empty()
@@ -153,6 +215,8 @@ void SequenceStorage::publish(Allocator& allocator, const StorageChange& change)
     set.token_count =
         change.latent_counts.empty() ? set.token_count + change.encoded_tokens : change.latent_counts[index];
   }
+  for_each_list([&](PageList& pages, int64_t) { pages.settle(allocator); });
+  originals_.clear();
   rollback(allocator);  // what is beyond the new counts is not needed any more
 }
 
@@ -187,20 +251,39 @@ size_t SequenceStorage::set_index_of(const ExactPlane& plane) const {
   return static_cast<size_t>(sets_.set_of_plane[static_cast<size_t>(&plane - sets_.planes.data())]);
 }
 
+void SequenceStorage::for_each_list(absl::FunctionRef<void(PageList&, int64_t)> visit) {
+  for (ExactSet& set : sets_.exact) {
+    visit(set.tokens, set.token_count);
+    for (int32_t plane : set.planes) visit(pages_of(plane), set.token_count);
+  }
+  for (LatentSet& set : sets_.latent) {
+    visit(set.tokens, set.token_count);
+    for (int32_t group : set.groups) visit(groups_[static_cast<size_t>(group)].pages, set.token_count);
+  }
+}
+
+void SequenceStorage::for_each_list(absl::FunctionRef<void(const PageList&, int64_t)> visit) const {
+  // Visiting as such changes nothing.
+  const_cast<SequenceStorage*>(this)->for_each_list(
+      [&](PageList& pages, int64_t token_count) { visit(pages, token_count); });
+}
+
 Ledger SequenceStorage::ledger() const {
   Ledger ledger;
-  for (const ExactSet& set : sets_.exact) ledger.charge(Role::kPositions, set.tokens.bytes());
-  for (const LatentSet& set : sets_.latent) ledger.charge(Role::kPositions, set.tokens.bytes());
-  for (const ExactPlane& plane : sets_.planes) ledger.charge(Role::kExact, plane.pages.bytes());
+  for_each_list([&](const PageList& pages, int64_t) { ledger.charge(pages.role(), pages.bytes()); });
   for (const GroupStorage& group : groups_) {
-    ledger.charge(Role::kLatent, group.pages.bytes());
-    ledger.charge(Role::kMean, group.key_mean.charged_bytes() + group.value_mean.charged_bytes());
-    ledger.charge(Role::kCorrection, group.correction_basis.charged_bytes());
-    for (const BasisPair* bases : {&group.keys, &group.values}) {
-      ledger.charge(Role::kCorrection, bases->basis.charged_bytes() + bases->projection.charged_bytes());
-    }
+    for (const Block* block : group.blocks()) ledger.charge(block->role(), block->charged_bytes());
   }
   return ledger;
+}
+
+int64_t SequenceStorage::shared_bytes(const Allocator& allocator) const {
+  int64_t bytes = 0;
+  for_each_list([&](const PageList& pages, int64_t) { bytes += pages.shared_bytes(allocator); });
+  for (const GroupStorage& group : groups_) {
+    for (const Block* block : group.blocks()) bytes += block->shared_bytes();
+  }
+  return bytes;
 }
 
 }  // namespace foldkv

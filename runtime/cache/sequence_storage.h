@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "backends/interface/layout.h"
 #include "runtime/cache/token_sets.h"
 
@@ -18,6 +21,10 @@ struct GroupStorage {
   [[nodiscard]] const BasisPair& bases(backend::Side side) const {
     return side == backend::Side::kKeys ? keys : values;
   }
+  // All that is not pages; some may be absent.
+  [[nodiscard]] std::array<Block*, 7> blocks();
+  [[nodiscard]] std::array<const Block*, 7> blocks() const;
+  void share(Allocator& allocator, const GroupStorage& source);
 };
 
 // Numbers of what a sequence holds once for a group.
@@ -32,11 +39,18 @@ struct GroupSizes {
 // What one step or one call to compress adds and moves.
 struct StorageChange {
   int64_t new_tokens = 0;
+  int64_t forgotten_tokens = 0;  // of the newest: they were never fed
+  bool forgets_runs = false;     // nothing was ever encoded
+  bool restores = false;         // the new tokens were latents: they will stand right behind the sinks
   int64_t encoded_tokens = 0;  // of each grouped set, from the first slot after the sinks on: they leave it
+  std::vector<bool> due;       // exact sets that may be cut (due_sets.h); empty: none
   // What is left of sets after eviction, decided after the change was reserved; empty: nothing is evicted.
   std::vector<int64_t> exact_counts;   // of each exact set; of a grouped one as without eviction
   std::vector<int64_t> latent_counts;  // of each latent set, the encoded run's included
   std::vector<TokenBudget> budgets;    // of each exact set; empty: as they are
+  bool evicts = false;                 // some set loses tokens
+
+  [[nodiscard]] bool is_due(size_t exact_set) const { return !due.empty() && due[exact_set]; }
 };
 
 // The pages of one sequence. reserve / publish / rollback are a transaction; the same code runs on an arena and on a
@@ -46,11 +60,12 @@ class SequenceStorage {
  public:
   SequenceStorage(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy);
 
-  // Room for the change, or a budget error and nothing has changed.
+  // Room for the change, in pages that no other sequence holds; or a budget error and nothing has changed.
   [[nodiscard]] Status reserve(Allocator& allocator, const StorageChange& change);
-  // Room for what source holds, and its counts; the caller copies the contents. Budget error and nothing has changed.
-  // This storage is empty, and both were made of equal arguments.
-  [[nodiscard]] Status reserve_copy(Allocator& allocator, const SequenceStorage& source);
+  // Exact rows of one layer, slots [first, end), may be written; likewise.
+  [[nodiscard]] Status reserve_rewrite(Allocator& allocator, int64_t layer, int64_t first, int64_t end);
+  // Holds the pages of source as well, and its counts. This storage is empty, and both were made of equal arguments.
+  void share(Allocator& allocator, const SequenceStorage& source);
   // Drops what reserve added.
   void rollback(Allocator& allocator);
   // Makes the change count. The caller has moved the rows (see first_kept_slot) and written the latents.
@@ -102,11 +117,20 @@ class SequenceStorage {
   [[nodiscard]] bool stores(int64_t layer) const { return source_of_layer_[static_cast<size_t>(layer)] == layer; }
   [[nodiscard]] const std::vector<GroupStorage>& groups() const { return groups_; }
 
+  // Every list of pages, with the number of tokens in it.
+  void for_each_list(absl::FunctionRef<void(PageList& pages, int64_t token_count)> visit);
+  void for_each_list(absl::FunctionRef<void(const PageList& pages, int64_t token_count)> visit) const;
   [[nodiscard]] Ledger ledger() const;
+  // The part of the ledger's total that other sequences hold too.
+  [[nodiscard]] int64_t shared_bytes(const Allocator& allocator) const;
 
  private:
-  [[nodiscard]] Status grow_exact(Allocator& allocator, size_t set, int64_t tokens);
-  [[nodiscard]] Status grow_latent(Allocator& allocator, size_t set, int64_t tokens);
+  [[nodiscard]] Status grow(Allocator& allocator, const StorageChange& change);
+  [[nodiscard]] Status own_exact(Allocator& allocator, ExactSet& set, const StorageChange& change);
+  [[nodiscard]] Status own_latent(Allocator& allocator, LatentSet& set, const StorageChange& change);
+  [[nodiscard]] Status own_blocks(Allocator& allocator, GroupStorage& group);
+  [[nodiscard]] bool rewrites_tokens(const ExactSet& set, const StorageChange& change) const;
+  [[nodiscard]] PageList& pages_of(int64_t plane) { return sets_.planes[static_cast<size_t>(plane)].pages; }
   [[nodiscard]] Status reserve_sequence_blocks(Allocator& allocator);
 
   SequencePolicy policy_;
@@ -114,6 +138,7 @@ class SequenceStorage {
   std::vector<int32_t> source_of_layer_;
   std::vector<GroupStorage> groups_;
   std::vector<GroupSizes> group_sizes_;
+  std::vector<std::pair<Block*, Block>> originals_;  // shared blocks that others stand in for, until the change is published
   int64_t run_tokens_ = 1;
   bool own_means_ = false;
   bool has_latents_ = false;

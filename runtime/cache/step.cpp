@@ -85,10 +85,8 @@ Status Step::check_positions(size_t index) const {
 
 Status Step::acquire() {
   for (size_t index = 0; index < feeds_.size(); ++index) {
-    if (!feeds_[index].sequence->try_acquire()) {
-      return with_argument(state_error("the sequence is part of an open step already, or appears twice"),
-                           absl::StrCat("feeds[", index, "].sequence"));
-    }
+    const Status begun = feeds_[index].sequence->begin_change();
+    if (!begun.ok()) return with_argument(begun, absl::StrCat("feeds[", index, "].sequence"));
     parts_[index].acquired = true;
   }
   return absl::OkStatus();
@@ -103,11 +101,13 @@ void Step::plan_parts() {
     part.change.new_tokens = feed.token_count;
     part.record = AttentionRecord(*feed.sequence, feed.token_count);
     rows_ += feed.token_count;
-    if (feed.continues || !storage.has_groups()) continue;
-    part.change.encoded_tokens =
-        encode_count(feed.sequence->policy(), {storage.grouped_exact_tokens() + feed.token_count,
-                                               storage.latent_tokens() > 0, feed.sequence->prompt_open(),
-                                               storage.run_tokens()});
+    if (!feed.continues && storage.has_groups()) {
+      part.change.encoded_tokens =
+          encode_count(feed.sequence->policy(), {storage.grouped_exact_tokens() + feed.token_count,
+                                                 storage.latent_tokens() > 0, feed.sequence->prompt_open(),
+                                                 storage.run_tokens()});
+    }
+    part.change.due = due_sets(feed.sequence->policy(), storage, eviction_moment(index));
   }
 }
 
@@ -188,7 +188,7 @@ void Step::drop() {
   scratch_.reset();
   for (size_t index = 0; index < feeds_.size(); ++index) {
     if (parts_[index].reserved) feeds_[index].sequence->storage().rollback(runtime_->arena());
-    if (parts_[index].acquired) feeds_[index].sequence->release_ownership();
+    if (parts_[index].acquired) feeds_[index].sequence->end_change();
     parts_[index] = Part{};
   }
   runtime_->arena().give_back();

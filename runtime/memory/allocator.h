@@ -22,8 +22,15 @@ class Allocator {
   virtual ~Allocator() = default;
   // bytes >= 0. Budget error when the limit does not hold it.
   [[nodiscard]] virtual StatusOr<std::byte*> allocate(Role role, int64_t bytes) = 0;
-  // With the role and bytes of the allocation.
+  // With the role and bytes of the allocation. A shared block loses one of its holders.
   virtual void release(Role role, std::byte* block, int64_t bytes) = 0;
+
+  // One holder more of a block: it is charged once, and given back when every holder has released it. A holder of a
+  // shared block only reads it.
+  virtual void share(std::byte* block) = 0;
+  [[nodiscard]] virtual bool is_shared(const std::byte* block) const = 0;
+  // The contents of a block of so many bytes to another.
+  [[nodiscard]] virtual Status copy(std::byte* to, const std::byte* from, int64_t bytes) = 0;
 };
 
 }  // namespace foldkv

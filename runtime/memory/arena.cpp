@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/memory/device_copy.h"
+
 namespace foldkv {
 namespace {
 constexpr int64_t kIdleResidentBytes = int64_t{1} << 20;
@@ -55,6 +57,11 @@ void Arena::release(Role role, std::byte* block, int64_t bytes) {
   if (block == nullptr) return;
   const int64_t size = block_bytes(bytes);
   std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto sharers = sharers_.find(block); sharers != sharers_.end()) {
+    if (--sharers->second == 0) sharers_.erase(sharers);
+    shared_blocks_ = sharers_.size();
+    return;
+  }
   int64_t offset = block - memory_;
   int64_t merged = size;
   auto next = free_.lower_bound(offset);
@@ -74,6 +81,22 @@ void Arena::release(Role role, std::byte* block, int64_t bytes) {
   }
   insert_free(offset, merged);
   ledger_.charge(role, -size);
+}
+
+void Arena::share(std::byte* block) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++sharers_[block];
+  shared_blocks_ = sharers_.size();
+}
+
+bool Arena::is_shared(const std::byte* block) const {
+  if (shared_blocks_ == 0) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  return sharers_.contains(block);
+}
+
+Status Arena::copy(std::byte* to, const std::byte* from, int64_t bytes) {
+  return copy_on_device(*backend_, to, from, bytes);
 }
 
 void Arena::give_back() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "backends/interface/backend.h"
 #include "runtime/memory/allocator.h"
 
@@ -38,6 +40,9 @@ class Arena final : public Allocator {
 
   [[nodiscard]] StatusOr<std::byte*> allocate(Role role, int64_t bytes) override;
   void release(Role role, std::byte* block, int64_t bytes) override;
+  void share(std::byte* block) override;
+  [[nodiscard]] bool is_shared(const std::byte* block) const override;
+  [[nodiscard]] Status copy(std::byte* to, const std::byte* from, int64_t bytes) override;
   // Gives physical memory of free ranges back when it exceeds 1 MiB plus 1/64 of the bytes in use.
   void give_back();
 
@@ -62,6 +67,8 @@ class Arena final : public Allocator {
   std::map<int64_t, int64_t> free_;                    // offset -> bytes
   std::set<std::pair<int64_t, int64_t>> free_by_size_;  // (bytes, offset)
   std::vector<bool> touched_;                          // one for each block of memory granularity
+  absl::flat_hash_map<const std::byte*, int64_t> sharers_;  // holders beyond the first, of shared blocks
+  std::atomic<size_t> shared_blocks_{0};               // their number, so that most questions need no lock
   int64_t resident_ = 0;
   int64_t peak_ = 0;
   Ledger ledger_;

@@ -25,6 +25,16 @@ class Block {
   }
   ~Block() { reset(); }
 
+  // The same block, held once more; nothing for nothing.
+  [[nodiscard]] Block share() const {
+    if (data_ == nullptr) return Block();
+    allocator_->share(data_);
+    return Block(*allocator_, role_, data_, bytes_);
+  }
+  [[nodiscard]] int64_t shared_bytes() const {
+    return data_ != nullptr && allocator_->is_shared(data_) ? charged_bytes() : 0;
+  }
+
   void reset() {
     if (data_ != nullptr) allocator_->release(role_, data_, bytes_);
     data_ = nullptr;
@@ -32,6 +42,7 @@ class Block {
   }
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] int64_t charged_bytes() const { return data_ == nullptr ? 0 : block_bytes(bytes_); }
+  [[nodiscard]] Role role() const { return role_; }
   [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
 
  private:

@@ -1,4 +1,4 @@
-#include "runtime/cache/device_copy.h"
+#include "runtime/memory/device_copy.h"
 
 #include <algorithm>
 #include <array>
