@@ -22,6 +22,8 @@ foldkv_status code_of(absl::StatusCode code) {
     case absl::StatusCode::kDataLoss: return FOLDKV_E_CORRUPT;
     case absl::StatusCode::kUnknown: return FOLDKV_E_NUMERIC;
     case absl::StatusCode::kCancelled: return FOLDKV_E_BACKEND;
+    case absl::StatusCode::kNotFound: return FOLDKV_E_FILE;
+    case absl::StatusCode::kDeadlineExceeded: return FOLDKV_E_CANCELLED;
     default: return FOLDKV_E_INTERNAL;
   }
 }

@@ -65,6 +65,7 @@ StatusOr<StepRules> read_step_options(const foldkv_step_options* source, absl::s
   rules.hidden_input = options.input == FOLDKV_INPUT_HIDDEN ||
                        (options.input == FOLDKV_INPUT_DEFAULT && model.has_weights());
   rules.projected_output = options.output == FOLDKV_OUTPUT_PROJECTED;
+  rules.cancellation = Cancellation(options.cancel);
   return rules;
 }
 

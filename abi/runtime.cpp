@@ -35,6 +35,27 @@ StatusOr<backend::DeviceOptions> device_options(const foldkv_runtime_options& op
   return device;
 }
 
+StatusOr<RuntimeHooks> read_hooks(const foldkv_runtime_options& options) {
+  if (options.measure_times != 0 && options.measure_times != 1) {
+    return argument_error("options.measure_times", absl::StrCat("is ", options.measure_times, ", expected 0 or 1"));
+  }
+  if (options.reserved != 0) return argument_error("options.reserved", "is not zero");
+  RuntimeHooks hooks;
+  hooks.measure_times = options.measure_times == 1;
+  if (options.spill_directory != nullptr) hooks.spill_directory = options.spill_directory;
+  if (options.log != nullptr) {
+    hooks.log = [log = options.log, context = options.log_context](LogLevel level, const std::string& message) {
+      log(context, static_cast<int32_t>(level), message.c_str());
+    };
+  }
+  if (options.pressure != nullptr) {
+    hooks.pressure = [pressure = options.pressure, context = options.pressure_context](int64_t needed_bytes) {
+      return pressure(context, static_cast<uint64_t>(needed_bytes)) != 0;
+    };
+  }
+  return hooks;
+}
+
 StatusOr<std::shared_ptr<Runtime>> create_runtime(const foldkv_runtime_options* source) {
   FOLDKV_ASSIGN_OR_RETURN(const foldkv_runtime_options options, read_struct(source, "options"));
   FOLDKV_ASSIGN_OR_RETURN(const backend::Plugin* plugin,
@@ -45,7 +66,8 @@ StatusOr<std::shared_ptr<Runtime>> create_runtime(const foldkv_runtime_options* 
     return argument_error("options.budget_bytes",
                           absl::StrCat("is ", options.budget_bytes, ", expected ", kBlockAlignment, " to 2^62"));
   }
-  return Runtime::create(*plugin, device, static_cast<int64_t>(options.budget_bytes));
+  FOLDKV_ASSIGN_OR_RETURN(RuntimeHooks hooks, read_hooks(options));
+  return Runtime::create(*plugin, device, static_cast<int64_t>(options.budget_bytes), std::move(hooks));
 }
 
 foldkv_runtime_stats runtime_stats(const Runtime& runtime) {
@@ -61,7 +83,24 @@ foldkv_runtime_stats runtime_stats(const Runtime& runtime) {
   write_text(stats.backend, std::string(runtime.backend().name()));
   write_text(stats.instruction_set, std::string(runtime.backend().instruction_set()));
   stats.sequence_count = runtime.sequence_count();
+  stats.spilled_sequences = runtime.spilled_sequences();
+  stats.spilled_bytes = static_cast<uint64_t>(runtime.spilled_bytes());
   return stats;
+}
+
+foldkv_times public_times(const Runtime& runtime) {
+  const PhaseTimes& measured = runtime.times();
+  foldkv_times times{};
+  times.project = measured.seconds(Phase::kProject);
+  times.append = measured.seconds(Phase::kAppend);
+  times.attend = measured.seconds(Phase::kAttend);
+  times.score = measured.seconds(Phase::kScore);
+  times.decide = measured.seconds(Phase::kDecide);
+  times.encode = measured.seconds(Phase::kEncode);
+  times.save = measured.seconds(Phase::kSave);
+  times.restore = measured.seconds(Phase::kRestore);
+  times.steps = measured.measured() ? runtime.step_count() : 0;
+  return times;
 }
 
 }  // namespace
@@ -87,6 +126,24 @@ foldkv_status foldkv_runtime_get_stats(const foldkv_runtime* runtime, foldkv_run
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(runtime, "runtime"));
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(stats, "stats"));
     foldkv::abi::write_struct(foldkv::abi::runtime_stats(*runtime->object), stats);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_runtime_trim(foldkv_runtime* runtime, uint64_t* freed_bytes, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(runtime, "runtime"));
+    const int64_t freed = runtime->object->arena().trim();
+    if (freed_bytes != nullptr) *freed_bytes = static_cast<uint64_t>(freed);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_runtime_get_times(const foldkv_runtime* runtime, foldkv_times* times, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(runtime, "runtime"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(times, "times"));
+    foldkv::abi::write_struct(foldkv::abi::public_times(*runtime->object), times);
     return absl::OkStatus();
   });
 }

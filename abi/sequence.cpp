@@ -80,6 +80,8 @@ foldkv_sequence_stats sequence_stats(const Sequence& sequence) {
   stats.grouped_token_bytes = static_cast<uint64_t>(grouped);
   stats.ledger = public_ledger(ledger);
   stats.shared_bytes = static_cast<uint64_t>(sequence.shared_bytes());
+  stats.plan = static_cast<int32_t>(sequence.policy().plan);
+  stats.spilled = sequence.spilled() ? 1 : 0;
   stats.lowest_truncation = sequence.lowest_truncation();
   stats.token_bytes = static_cast<uint64_t>(latent_bytes + exact);
   const Energies expected = sequence.expected_energies();

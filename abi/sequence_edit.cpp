@@ -8,7 +8,7 @@
 #include "abi/read_struct.h"
 #include "abi/read_tensor.h"
 
-// Forks of sequences, and changes of what they hold.
+// Forks of sequences, changes of what they hold, and of where and how they hold it.
 namespace foldkv::abi {
 namespace {
 
@@ -55,6 +55,37 @@ Status set_range(const Sequence& sequence, const foldkv_perturb_options& options
       state_error(absl::StrCat("of ", tokens, " tokens all from ", options.first_token, " on are sinks (",
                                policy.sink_tokens, ") or recent (", policy.recent_tokens, ")"));
   return with_argument(nothing, "options.token_count");
+}
+
+Status set_plan(Sequence& sequence, const char* name) {
+  const Profile* const profile = sequence.shared_profile()->data.profile.get();
+  if (profile == nullptr) return with_argument(state_error("has no profile, and so no plans"), "sequence");
+  const StatusOr<int64_t> plan = find_plan(*profile, name == nullptr ? "" : name);
+  if (!plan.ok()) return with_argument(plan.status(), "plan");
+  return sequence.set_plan(static_cast<size_t>(*plan));
+}
+
+foldkv_reclaimable public_reclaimable(const Reclaimable& source) {
+  foldkv_reclaimable result{};
+  result.smallest_plan = static_cast<int32_t>(source.smallest_plan);
+  result.release = static_cast<uint64_t>(source.release);
+  result.spill = static_cast<uint64_t>(source.spill);
+  result.compress = static_cast<uint64_t>(source.compress);
+  result.plan = static_cast<uint64_t>(source.plan);
+  result.plan_room = static_cast<uint64_t>(source.plan_room);
+  return result;
+}
+
+Status describe(const Sequence& sequence, char* text, size_t capacity, size_t* size) {
+  FOLDKV_ASSIGN_OR_RETURN(std::string description, sequence.describe());
+  description = absl::StrCat("FoldKV ", foldkv_version(), "\n", description);
+  const size_t needed = description.size() + 1;
+  if (text != nullptr && capacity < needed) {
+    return argument_error("capacity", absl::StrCat("is ", capacity, ", expected ", needed, " or more"));
+  }
+  if (text != nullptr) std::copy_n(description.c_str(), needed, text);
+  *size = needed;
+  return absl::OkStatus();
 }
 
 Status perturb(Sequence& sequence, const foldkv_perturb_options* source) {
@@ -116,6 +147,39 @@ foldkv_status foldkv_sequence_perturb(foldkv_sequence* sequence, const foldkv_pe
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
     return foldkv::abi::perturb(*sequence->object, options);
+  });
+}
+
+foldkv_status foldkv_sequence_set_plan(foldkv_sequence* sequence, const char* plan, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
+    return foldkv::abi::set_plan(*sequence->object, plan);
+  });
+}
+
+foldkv_status foldkv_sequence_spill(foldkv_sequence* sequence, foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
+    return sequence->object->spill();
+  });
+}
+
+foldkv_status foldkv_sequence_get_reclaimable(const foldkv_sequence* sequence, foldkv_reclaimable* reclaimable,
+                                              foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(reclaimable, "reclaimable"));
+    foldkv::abi::write_struct(foldkv::abi::public_reclaimable(sequence->object->reclaimable()), reclaimable);
+    return absl::OkStatus();
+  });
+}
+
+foldkv_status foldkv_sequence_describe(const foldkv_sequence* sequence, char* text, size_t capacity, size_t* size,
+                                       foldkv_error* error) {
+  return foldkv::abi::guard(error, [&]() -> foldkv::Status {
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
+    FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(size, "size"));
+    return foldkv::abi::describe(*sequence->object, text, capacity, size);
   });
 }
 

@@ -52,6 +52,8 @@ const char* foldkv_status_name(foldkv_status status) {
     case FOLDKV_E_NUMERIC: return "FOLDKV_E_NUMERIC";
     case FOLDKV_E_BACKEND: return "FOLDKV_E_BACKEND";
     case FOLDKV_E_INTERNAL: return "FOLDKV_E_INTERNAL";
+    case FOLDKV_E_FILE: return "FOLDKV_E_FILE";
+    case FOLDKV_E_CANCELLED: return "FOLDKV_E_CANCELLED";
     default: return "FOLDKV_E_UNKNOWN";
   }
 }

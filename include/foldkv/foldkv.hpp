@@ -23,6 +23,7 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -188,6 +189,10 @@ class Runtime : public Owner<foldkv_runtime, foldkv_runtime_release> {
   [[nodiscard]] Result<foldkv_runtime_stats> stats() const {
     return detail::fill<foldkv_runtime_stats>(foldkv_runtime_get_stats, get());
   }
+  [[nodiscard]] Result<foldkv_times> times() const {
+    return detail::fill<foldkv_times>(foldkv_runtime_get_times, get());
+  }
+  Outcome trim() { return Outcome::of(foldkv_runtime_trim, get(), nullptr); }
 };
 
 class Model : public Owner<foldkv_model, foldkv_model_release> {
@@ -351,6 +356,56 @@ class Sequence : public Owner<foldkv_sequence, foldkv_sequence_release> {
   }
   [[nodiscard]] Result<Sequence> fork() const {
     return detail::make<Sequence, foldkv_sequence>(foldkv_sequence_fork, get());
+  }
+  Outcome truncate(int64_t position) { return Outcome::of(foldkv_sequence_truncate, get(), position); }
+  Outcome set_plan(const char* plan) { return Outcome::of(foldkv_sequence_set_plan, get(), plan); }
+  Outcome spill() { return Outcome::of(foldkv_sequence_spill, get()); }
+  [[nodiscard]] Result<foldkv_reclaimable> reclaimable() const {
+    return detail::fill<foldkv_reclaimable>(foldkv_sequence_get_reclaimable, get());
+  }
+  [[nodiscard]] Result<std::string> describe() const {
+    size_t size = 0;
+    Outcome outcome = Outcome::of(foldkv_sequence_describe, get(), nullptr, size_t{0}, &size);
+    if (!outcome) return outcome;
+    std::string text(size, '\0');
+    outcome = Outcome::of(foldkv_sequence_describe, get(), text.data(), text.size(), &size);
+    if (!outcome) return outcome;
+    text.resize(size - 1);
+    return Result<std::string>(std::move(text), outcome);
+  }
+  // A snapshot of this sequence alone, in memory.
+  [[nodiscard]] Result<std::vector<std::byte>> save(foldkv_save_options options = {}) const {
+    options = detail::sized(options);
+    size_t size = 0;
+    Outcome outcome = Outcome::of(foldkv_sequence_save, get(), &options, nullptr, size_t{0}, &size);
+    if (!outcome) return outcome;
+    std::vector<std::byte> bytes(size);
+    outcome = Outcome::of(foldkv_sequence_save, get(), &options, bytes.data(), bytes.size(), &size);
+    if (!outcome) return outcome;
+    bytes.resize(size);
+    return Result<std::vector<std::byte>>(std::move(bytes), outcome);
+  }
+  Outcome save_file(const char* path, foldkv_save_options options = {}) const {
+    options = detail::sized(options);
+    const foldkv_sequence* const one[] = {get()};
+    return Outcome::of(foldkv_sequences_save_file, one, 1, &options, path);
+  }
+  [[nodiscard]] static Result<Sequence> restore(Runtime& runtime, const Model& model, const Profile* profile,
+                                                std::span<const std::byte> bytes, foldkv_restore_options options = {}) {
+    options = detail::sized(options);
+    return detail::make<Sequence, foldkv_sequence>(foldkv_sequence_restore, runtime.get(), model.get(), raw(profile),
+                                                   &options, bytes.data(), bytes.size());
+  }
+  [[nodiscard]] static Result<Sequence> restore_file(Runtime& runtime, const Model& model,
+                                                     const Profile* profile, const char* path,
+                                                     foldkv_restore_options options = {}) {
+    options = detail::sized(options);
+    return detail::make<Sequence, foldkv_sequence>(
+        [&](foldkv_sequence** sequence, foldkv_error* error) {
+          int32_t count = 0;
+          return foldkv_sequences_restore_file(runtime.get(), model.get(), raw(profile), &options, path, sequence, 1,
+                                               &count, error);
+        });
   }
   Outcome replace(foldkv_replace_options options, const foldkv_tensor& rows) {
     options = detail::sized(options);

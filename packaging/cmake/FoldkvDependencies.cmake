@@ -13,6 +13,9 @@ find_path(FOLDKV_XXHASH_INCLUDE xxhash.h REQUIRED DOC "Folder of xxhash.h")
 if(FOLDKV_CPU_ONEDNN)
   find_package(OneDNN 2.6 REQUIRED)
 endif()
+if(FOLDKV_ZSTD)
+  find_package(Zstd REQUIRED)
+endif()
 
 # Header-only use (XXH_INLINE_ALL); there is nothing to link.
 add_library(foldkv_xxhash INTERFACE)

@@ -4,6 +4,7 @@ include(CMakeDependentOption)
 
 option(FOLDKV_CPU "Build the cpu backend" ON)
 cmake_dependent_option(FOLDKV_CPU_ONEDNN "Let the cpu backend use oneDNN for dense products" ON FOLDKV_CPU OFF)
+option(FOLDKV_ZSTD "Let snapshots be compressed with Zstandard" ON)
 option(FOLDKV_CUDA "Build the cuda backend" OFF)
 option(FOLDKV_BINDINGS "Build the language bindings" OFF)
 option(FOLDKV_SHARED "Build and install libfoldkv.so" ON)

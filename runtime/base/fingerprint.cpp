@@ -70,6 +70,11 @@ Fingerprint& Fingerprint::add(std::span<const float> values) {
   return *this;
 }
 
+Fingerprint& Fingerprint::add_bytes(const void* bytes, size_t size) {
+  XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes, size);
+  return *this;
+}
+
 Fingerprint& Fingerprint::add(std::span<const double> values) {
   add(uint64_t{values.size()});
   update_numbers(state_, values);

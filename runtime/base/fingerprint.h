@@ -21,6 +21,7 @@ class Fingerprint {
   Fingerprint& add(const std::string& text);
   Fingerprint& add(std::span<const float> values);
   Fingerprint& add(std::span<const double> values);
+  Fingerprint& add_bytes(const void* bytes, size_t size);
   [[nodiscard]] uint64_t value() const;
 
  private:

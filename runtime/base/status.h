@@ -30,7 +30,14 @@ using absl::StatusOr;
 [[nodiscard]] inline Status mismatch_error(absl::string_view message) { return absl::AbortedError(message); }
 [[nodiscard]] inline Status corrupt_error(absl::string_view message) { return absl::DataLossError(message); }
 [[nodiscard]] inline Status numeric_error(absl::string_view message) { return absl::UnknownError(message); }
+[[nodiscard]] inline Status cancelled_error() { return absl::DeadlineExceededError("the host has cancelled the call"); }
+// A file or a stream of the host failed.
+[[nodiscard]] Status file_error(int native_code, absl::string_view message);
 [[nodiscard]] Status backend_error(int native_code, absl::string_view message);
+// A budget that does not hold a block of so many bytes.
+[[nodiscard]] Status budget_error(int64_t needed_bytes, absl::string_view message);
+// 0 when the error does not say.
+[[nodiscard]] int64_t needed_bytes_of(const Status& status);
 [[nodiscard]] int native_code_of(const Status& status);
 [[nodiscard]] inline Status internal_error(absl::string_view message) { return absl::InternalError(message); }
 

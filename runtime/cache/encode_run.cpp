@@ -200,13 +200,15 @@ int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile&
 }
 
 StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, const KeptTokens& kept,
-                              std::byte* workspace) {
+                              std::byte* workspace, Cancellation cancellation) {
+  const PhaseTimer timer(sequence.runtime().times(), Phase::kEncode);
   const int64_t scratch = latent_workspace(sequence.runtime().backend(), sequence.shared_profile()->data,
                                            sequence.policy().plan, change.encoded_tokens);
   Energies energies;
   for (int64_t group = 0; group < std::ssize(sequence.storage().groups()); ++group) {
     const GroupRun run = group_run(sequence, group, change, kept, workspace);
     if (run.count == 0) continue;
+    FOLDKV_RETURN_IF_ERROR(cancellation.check());
     FOLDKV_RETURN_IF_ERROR(compute_means(run));
     FOLDKV_RETURN_IF_ERROR(compute_bases(run));
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kKeys));

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "runtime/base/cancellation.h"
 #include "runtime/cache/kept_tokens.h"
 
 // Moving a run of exact tokens into latents: centre, project, quantize, correct. The pages were reserved with the
@@ -13,9 +14,9 @@ namespace foldkv {
                                        int64_t encoded_tokens);
 
 // Writes latents, means, correction and positions of the tokens that become latents to unpublished slots, and tells the
-// energies of their rows (measure_energy). Numeric error when something does not fit its format: what is published is
+// energies of their rows (measure_energy). Cancelled between groups. Numeric error when something does not fit its format: what is published is
 // untouched.
 [[nodiscard]] StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, const KeptTokens& kept,
-                                            std::byte* workspace);
+                                            std::byte* workspace, Cancellation cancellation = Cancellation());
 
 }  // namespace foldkv

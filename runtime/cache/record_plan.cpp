@@ -47,6 +47,18 @@ void plan_moments(const Model& model, const SequencePolicy& policy, bool observe
 
 }  // namespace
 
+int64_t window_row_numbers(const Model& model, const SequencePolicy& policy) {
+  RecordPlan plan;
+  plan_window(model, policy, plan);
+  return plan.window_row_numbers;
+}
+
+int64_t all_moment_numbers(const Model& model, const SequencePolicy& policy) {
+  RecordPlan plan;
+  plan_moments(model, policy, true, plan);
+  return plan.moment_numbers;
+}
+
 int64_t RecordPlan::moment_bytes() const { return moment_numbers * kNumberBytes; }
 
 int64_t RecordPlan::scratch_bytes() const {

@@ -34,6 +34,10 @@ struct RecordPlan {
   }
 };
 
+// Numbers of one row of the window, and of the moments, of a policy that keeps them.
+[[nodiscard]] int64_t window_row_numbers(const Model& model, const SequencePolicy& policy);
+[[nodiscard]] int64_t all_moment_numbers(const Model& model, const SequencePolicy& policy);
+
 struct RecordQuestion {
   int64_t new_tokens = 0;
   bool prompt_open = false;

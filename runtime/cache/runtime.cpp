@@ -18,15 +18,38 @@ std::shared_ptr<const Shared> find_shared(std::vector<std::weak_ptr<const Shared
 }  // namespace
 
 StatusOr<std::shared_ptr<Runtime>> Runtime::create(const backend::Plugin& plugin,
-                                                   const backend::DeviceOptions& options, int64_t budget_bytes) {
+                                                   const backend::DeviceOptions& options, int64_t budget_bytes,
+                                                   RuntimeHooks hooks) {
   FOLDKV_ASSIGN_OR_RETURN(std::unique_ptr<backend::Backend> opened, plugin.open(options));
   std::shared_ptr<backend::Backend> backend = std::move(opened);
   FOLDKV_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena, Arena::create(backend, budget_bytes));
-  return std::shared_ptr<Runtime>(new Runtime(std::move(backend), std::move(arena), options.deterministic));
+  return std::shared_ptr<Runtime>(new Runtime(std::move(backend), std::move(arena), options.deterministic,
+                                              std::move(hooks)));
 }
 
-Runtime::Runtime(std::shared_ptr<backend::Backend> backend, std::unique_ptr<Arena> arena, bool deterministic)
-    : backend_(std::move(backend)), arena_(std::move(arena)), deterministic_(deterministic) {}
+Runtime::Runtime(std::shared_ptr<backend::Backend> backend, std::unique_ptr<Arena> arena, bool deterministic,
+                 RuntimeHooks hooks)
+    : backend_(std::move(backend)),
+      arena_(std::move(arena)),
+      deterministic_(deterministic),
+      hooks_(std::move(hooks)),
+      times_(hooks_.measure_times) {}
+
+void Runtime::log(LogLevel level, absl::FunctionRef<std::string()> message) const {
+  if (hooks_.log) hooks_.log(level, message());
+}
+
+Status Runtime::with_room(absl::FunctionRef<Status()> call) {
+  while (true) {
+    Status status = call();
+    if (status.code() != absl::StatusCode::kResourceExhausted || !hooks_.pressure) return status;
+    const int64_t used = arena_->stats().ledger.total();
+    if (!hooks_.pressure(needed_bytes_of(status)) || arena_->stats().ledger.total() >= used) {
+      log(LogLevel::kWarning, [&] { return absl::StrCat("out of budget: ", status.message()); });
+      return status;
+    }
+  }
+}
 
 StatusOr<std::shared_ptr<const SharedModel>> Runtime::share_model(const std::shared_ptr<const Model>& model) {
   std::lock_guard<std::mutex> lock(mutex_);

@@ -5,6 +5,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "runtime/cache/attention_record.h"
 #include "runtime/cache/check_eviction.h"
+#include "runtime/cache/check_kernels.h"
 #include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/due_sets.h"
 #include "runtime/cache/encode_run.h"
@@ -12,30 +13,18 @@
 #include "runtime/cache/token_run.h"
 
 namespace foldkv {
-namespace {
-
-Status check_kernels(const backend::Backend& backend, const PreparedModel& model, const PreparedProfile& profile,
-                     size_t plan) {
-  for (size_t layer = 0; layer < model.layers.size(); ++layer) {
-    const GroupPlace place = profile.place_of_layer[layer];
-    const backend::LatentLayout* layout =
-        place.group < 0 ? nullptr : &profile.groups[static_cast<size_t>(place.group)].layouts[plan];
-    const Status status = backend.check_attention(model.layers[layer].rules, layout);
-    if (!status.ok()) return with_argument(status, absl::StrCat("layers[", layer, "]"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 StatusOr<std::shared_ptr<Sequence>> Sequence::create(std::shared_ptr<Runtime> runtime,
                                                      const std::shared_ptr<Model>& model,
                                                      const std::shared_ptr<const Profile>& profile,
                                                      const SequencePolicy& policy) {
   if (profile != nullptr) FOLDKV_RETURN_IF_ERROR(check_profile(*profile, *model));
-  FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedModel> shared_model, runtime->share_model(model));
-  FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<const SharedProfile> shared_profile,
-                          runtime->share_profile(*model, profile));
+  std::shared_ptr<const SharedModel> shared_model;
+  std::shared_ptr<const SharedProfile> shared_profile;
+  FOLDKV_RETURN_IF_ERROR(runtime->with_room([&]() -> Status {
+    FOLDKV_ASSIGN_OR_RETURN(shared_model, runtime->share_model(model));
+    FOLDKV_ASSIGN_OR_RETURN(shared_profile, runtime->share_profile(*model, profile));
+    return absl::OkStatus();
+  }));
   const Status eviction = check_eviction(*model, shared_profile->data, policy);
   if (!eviction.ok()) return eviction;
   FOLDKV_RETURN_IF_ERROR(check_kernels(runtime->backend(), shared_model->data, shared_profile->data, policy.plan));
@@ -55,14 +44,20 @@ Sequence::Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Share
 }
 
 Sequence::~Sequence() {
+  if (spill_file_ != nullptr) runtime_->count_spilled(-1, -spill_file_->bytes());
   storage_.release(runtime_->arena());
   runtime_->arena().give_back();
   runtime_->count_sequence(-1);
 }
 
 Status Sequence::begin_change() {
-  if (use_.try_writing()) return absl::OkStatus();
-  return with_argument(state_error("the sequence is part of an open step, or in use by another call"), "sequence");
+  if (!use_.try_writing()) {
+    return with_argument(state_error("the sequence is part of an open step, or in use by another call"), "sequence");
+  }
+  absl::Cleanup undo = [this] { end_change(); };
+  FOLDKV_RETURN_IF_ERROR(bring_back());
+  std::move(undo).Cancel();
+  return absl::OkStatus();
 }
 
 Status Sequence::Reader::between_steps() const {
@@ -76,7 +71,8 @@ Status Sequence::compress() {
   StorageChange change;
   change.encoded_tokens = encode_count(
       policy_, {storage_.grouped_exact_tokens(), storage_.latent_tokens() > 0, true, storage_.run_tokens()});
-  return change.encoded_tokens > 0 || policy_.eviction != nullptr ? compress_now(change) : absl::OkStatus();
+  if (change.encoded_tokens == 0 && policy_.eviction == nullptr) return absl::OkStatus();
+  return runtime_->with_room([&] { return compress_now(change); });
 }
 
 Status Sequence::compress_now(StorageChange change) {
@@ -142,12 +138,14 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
 }
 
 Ledger Sequence::ledger() const {
+  const std::lock_guard<std::mutex> lock(residency_);
   Ledger ledger = storage_.ledger();
   ledger.charge(Role::kPositions, window_.memory.charged_bytes() + moments_.memory.charged_bytes());
   return ledger;
 }
 
 int64_t Sequence::shared_bytes() const {
+  const std::lock_guard<std::mutex> lock(residency_);
   return storage_.shared_bytes(runtime_->arena()) + window_.memory.shared_bytes() + moments_.memory.shared_bytes();
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/cache/query_moments.h"
@@ -11,6 +14,7 @@
 #include "runtime/cache/sequence_policy.h"
 #include "runtime/cache/sequence_storage.h"
 #include "runtime/cache/sequence_use.h"
+#include "runtime/cache/spill_file.h"
 #include "runtime/calibration/calibrator.h"
 #include "runtime/calibration/expected_energy.h"
 
@@ -52,6 +56,16 @@ struct SequenceLife {
   Energies energies{};         // of the tokens encoded
 };
 
+// Bytes that each way to free memory would bring.
+struct Reclaimable {
+  int64_t release = 0;
+  int64_t spill = 0;
+  int64_t compress = 0;  // without evictions
+  int64_t plan = 0;      // set_plan to the plan with the fewest bytes
+  int64_t plan_room = 0; // that must be free to do so
+  size_t smallest_plan = 0;
+};
+
 // The cache of one sequence. Tokens are counted in the order of their positions:
 //
 //   grouped layers    | sinks (exact) | latents | recent and generated (exact) |
@@ -83,6 +97,16 @@ class Sequence {
   // Forgets the tokens at this position and beyond; it is the next one then. State error where tokens before it have been
   // evicted since. Budget error when a cut run of a codec whose tokens share scales does not fit as exact tokens.
   [[nodiscard]] Status truncate(int64_t position);
+  // Re-encodes the latents under another plan of the profile. Budget error when the new pages do not fit beside the old
+  // ones, unsupported error for codecs without plans.
+  [[nodiscard]] Status set_plan(size_t plan);
+  // Pages that nobody else holds go to a file of the runtime's spill directory; the next call that needs them brings them
+  // back. State error without a directory, file error when it cannot be written; nothing has changed then.
+  [[nodiscard]] Status spill();
+  [[nodiscard]] bool spilled() const { return spilled_.load(); }
+  [[nodiscard]] Reclaimable reclaimable() const;
+  // Lines of text for reports of faults, without a number of any key or value.
+  [[nodiscard]] StatusOr<std::string> describe() const;
   // Puts rows [tokens][key width] (keys after their norm, before rotation, or values) in the place of exact tokens'.
   // State error where a token is a latent, numeric error where a number does not fit the cache's format.
   [[nodiscard]] Status replace(const ReplaceQuestion& question, const TensorView& rows);
@@ -117,6 +141,24 @@ class Sequence {
   [[nodiscard]] const Energies& energies() const { return life_.energies; }
   [[nodiscard]] Energies expected_energies() const;
 
+  // Keeps others from changing the sequence while it is read. Who has opened a step on it may read it too.
+  class Reader {
+   public:
+    explicit Reader(const Sequence& sequence) : sequence_(sequence), shared_(sequence.use_.try_reading()) {}
+    ~Reader() {
+      if (shared_) sequence_.use_.end_reading();
+    }
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+    [[nodiscard]] Status status() const { return shared_ ? sequence_.bring_back() : absl::OkStatus(); }
+    // For a call that needs the sequence between steps.
+    [[nodiscard]] Status between_steps() const;
+
+   private:
+    const Sequence& sequence_;
+    bool shared_;
+  };
+
   // --- for who has begun to read or change the sequence
   [[nodiscard]] Status rebuild_held(const RebuildQuestion& question, const MutableTensorView& output) const;
   [[nodiscard]] StatusOr<std::vector<int32_t>> held_positions(int64_t layer, int64_t head) const;
@@ -132,6 +174,13 @@ class Sequence {
   [[nodiscard]] const QueryWindow& window() const { return window_; }
   // Of the prompt's queries so far, likewise; kept in generation when the policy evicts there.
   [[nodiscard]] const QueryMoments& moments() const { return moments_; }
+  [[nodiscard]] const SequenceLife& life() const { return life_; }
+  // For who restores a sequence.
+  void set_past(const SequenceLife& life, QueryWindow window, QueryMoments moments) {
+    life_ = life;
+    window_ = std::move(window);
+    moments_ = std::move(moments);
+  }
   // What the policy needs of an attention record that the sequence has lived through.
   void keep_record(AttentionRecord& record, bool prompt_continues);
   // energies: of the encoded run.
@@ -147,27 +196,11 @@ class Sequence {
   [[nodiscard]] backend::LatentLayer latent_layer(int64_t layer) const;
 
  private:
-  // Keeps others from changing the sequence while it is read. Who has opened a step on it may read it too.
-  class Reader {
-   public:
-    explicit Reader(const Sequence& sequence) : sequence_(sequence), shared_(sequence.use_.try_reading()) {}
-    ~Reader() {
-      if (shared_) sequence_.use_.end_reading();
-    }
-    Reader(const Reader&) = delete;
-    Reader& operator=(const Reader&) = delete;
-    [[nodiscard]] Status status() const { return absl::OkStatus(); }
-    // For a call that needs the sequence between steps.
-    [[nodiscard]] Status between_steps() const;
-
-   private:
-    const Sequence& sequence_;
-    bool shared_;
-  };
-
   Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
            std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy);
   [[nodiscard]] Status compress_now(StorageChange change);
+  [[nodiscard]] Status bring_back() const;
+  [[nodiscard]] Status read_pages(const SpillFile& file);
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<const SharedModel> model_;
@@ -179,6 +212,10 @@ class Sequence {
   QueryMoments moments_;
   SequenceLife life_;
   mutable SequenceUse use_;
+  // What is spilled comes back when somebody reads it: pages change then, their contents do not.
+  mutable std::mutex residency_;  // of the lists of pages while nobody changes the sequence
+  mutable std::unique_ptr<SpillFile> spill_file_;
+  mutable std::atomic<bool> spilled_{false};
 };
 
 }  // namespace foldkv

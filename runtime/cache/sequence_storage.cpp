@@ -20,14 +20,9 @@ GroupSizes sizes_of(const PreparedGroup& group, const backend::LatentLayout& lay
   return sizes;
 }
 
-Status allocate_bases(Allocator& allocator, int64_t numbers, bool has_projection, BasisPair& bases) {
-  FOLDKV_ASSIGN_OR_RETURN(bases.basis, Block::allocate(allocator, Role::kCorrection, numbers * 4));
-  if (!has_projection) return absl::OkStatus();
-  FOLDKV_ASSIGN_OR_RETURN(bases.projection, Block::allocate(allocator, Role::kCorrection, numbers * 4));
-  return absl::OkStatus();
-}
-
 }  // namespace
+
+Role block_role(size_t block) { return block < 2 ? Role::kMean : Role::kCorrection; }
 
 std::array<Block*, 7> GroupStorage::blocks() {
   return {&key_mean,     &value_mean,       &correction_basis, &keys.basis, &keys.projection,
@@ -51,9 +46,10 @@ SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& prof
     : policy_(policy),
       sets_(make_token_sets(model, profile, policy)),
       source_of_layer_(profile.source_of_layer) {
+  std::vector<PageList> lists = latent_lists(profile, policy.plan);
   for (const PreparedGroup& group : profile.groups) {
     const backend::LatentLayout& layout = group.layouts[policy.plan];
-    groups_.push_back({PageList(Role::kLatent, layout.page_tokens, layout.page_bytes), {}, {}, {}, {}, {}});
+    groups_.push_back({std::move(lists[groups_.size()]), {}, {}, {}, {}, {}});
     group_sizes_.push_back(sizes_of(group, layout));
     run_tokens_ = std::max(run_tokens_, layout.run_tokens());
   }
@@ -140,21 +136,25 @@ bool SequenceStorage::rewrites_tokens(const ExactSet& set, const StorageChange& 
   return (set.evicts && remembers_scores(policy)) || (decides && policy.selection.reindexed);
 }
 
+std::array<int64_t, 7> SequenceStorage::block_sizes(size_t group) const {
+  const GroupSizes& sizes = group_sizes_[group];
+  const int64_t mean = own_means_ ? sizes.width * 2 : 0;
+  const int64_t key_projection = sizes.has_projections ? sizes.key_basis * 4 : 0;
+  const int64_t value_projection = sizes.has_projections ? sizes.value_basis * 4 : 0;
+  return {mean,           mean,
+          sizes.correction * 2, sizes.key_basis * 4,
+          key_projection, sizes.value_basis * 4,
+          value_projection};
+}
+
 Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {
   for (size_t index = 0; index < groups_.size(); ++index) {
-    GroupStorage& group = groups_[index];
-    const GroupSizes& sizes = group_sizes_[index];
-    if (own_means_) {
-      FOLDKV_ASSIGN_OR_RETURN(group.key_mean, Block::allocate(allocator, Role::kMean, sizes.width * 2));
-      FOLDKV_ASSIGN_OR_RETURN(group.value_mean, Block::allocate(allocator, Role::kMean, sizes.width * 2));
+    const std::array<int64_t, 7> sizes = block_sizes(index);
+    const auto blocks = groups_[index].blocks();
+    for (size_t block = 0; block < blocks.size(); ++block) {
+      if (sizes[block] == 0) continue;
+      FOLDKV_ASSIGN_OR_RETURN(*blocks[block], Block::allocate(allocator, block_role(block), sizes[block]));
     }
-    if (sizes.correction > 0) {
-      FOLDKV_ASSIGN_OR_RETURN(group.correction_basis,
-                              Block::allocate(allocator, Role::kCorrection, sizes.correction * 2));
-    }
-    if (sizes.key_basis == 0) continue;
-    FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, sizes.key_basis, sizes.has_projections, group.keys));
-    FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, sizes.value_basis, sizes.has_projections, group.values));
   }
   return absl::OkStatus();
 }
@@ -168,20 +168,35 @@ Status SequenceStorage::reserve_rewrite(Allocator& allocator, int64_t layer, int
   return absl::OkStatus();
 }
 
-void SequenceStorage::share(Allocator& allocator, const SequenceStorage& source) {
-  token_count_ = source.token_count_;
-  has_latents_ = source.has_latents_;
+StorageCounts SequenceStorage::counts() const {
+  StorageCounts counts{token_count_, has_latents_, {}, {}, {}};
+  for (const ExactSet& set : sets_.exact) {
+    counts.exact.push_back(set.token_count);
+    counts.budgets.push_back(set.budget);
+  }
+  for (const LatentSet& set : sets_.latent) counts.latent.push_back(set.token_count);
+  return counts;
+}
+
+void SequenceStorage::set_counts(const StorageCounts& counts) {
+  token_count_ = counts.token_count;
+  has_latents_ = counts.has_latents;
   for (size_t index = 0; index < sets_.exact.size(); ++index) {
-    ExactSet& set = sets_.exact[index];
-    set.token_count = source.sets_.exact[index].token_count;
-    set.budget = source.sets_.exact[index].budget;
-    set.tokens.share(allocator, source.sets_.exact[index].tokens);
+    sets_.exact[index].token_count = counts.exact[index];
+    sets_.exact[index].budget = counts.budgets[index];
+  }
+  for (size_t index = 0; index < sets_.latent.size(); ++index) sets_.latent[index].token_count = counts.latent[index];
+}
+
+void SequenceStorage::share(Allocator& allocator, const SequenceStorage& source) {
+  set_counts(source.counts());
+  for (size_t index = 0; index < sets_.exact.size(); ++index) {
+    sets_.exact[index].tokens.share(allocator, source.sets_.exact[index].tokens);
   }
   for (size_t index = 0; index < sets_.planes.size(); ++index) {
     sets_.planes[index].pages.share(allocator, source.sets_.planes[index].pages);
   }
   for (size_t index = 0; index < sets_.latent.size(); ++index) {
-    sets_.latent[index].token_count = source.sets_.latent[index].token_count;
     sets_.latent[index].tokens.share(allocator, source.sets_.latent[index].tokens);
   }
   for (size_t index = 0; index < groups_.size(); ++index) groups_[index].share(allocator, source.groups_[index]);
@@ -249,6 +264,41 @@ std::span<const ExactPlane> SequenceStorage::planes_of(int64_t layer) const {
 
 size_t SequenceStorage::set_index_of(const ExactPlane& plane) const {
   return static_cast<size_t>(sets_.set_of_plane[static_cast<size_t>(&plane - sets_.planes.data())]);
+}
+
+int64_t SequenceStorage::bytes_freed_by_encoding(int64_t tokens) const {
+  const auto growth = [](const PageList& pages, int64_t before, int64_t change) {
+    return (divide_up(before + change, pages.page_tokens()) - divide_up(before, pages.page_tokens())) *
+           block_bytes(pages.page_bytes());
+  };
+  int64_t freed = 0;
+  for (const ExactSet& set : sets_.exact) {
+    if (!set.grouped) continue;
+    freed -= growth(set.tokens, set.token_count, -tokens);
+    for (int32_t plane : set.planes) {
+      freed -= growth(sets_.planes[static_cast<size_t>(plane)].pages, set.token_count, -tokens);
+    }
+  }
+  for (const LatentSet& set : sets_.latent) {
+    freed -= growth(set.tokens, set.token_count, tokens);
+    for (int32_t group : set.groups) {
+      freed -= growth(groups_[static_cast<size_t>(group)].pages, set.token_count, tokens);
+    }
+  }
+  return freed;
+}
+
+std::vector<PageList> SequenceStorage::latent_lists(const PreparedProfile& profile, size_t plan) {
+  std::vector<PageList> lists;
+  for (const PreparedGroup& group : profile.groups) {
+    lists.emplace_back(Role::kLatent, group.layouts[plan].page_tokens, group.layouts[plan].page_bytes);
+  }
+  return lists;
+}
+
+void SequenceStorage::set_plan(size_t plan, std::vector<PageList>& lists) {
+  for (size_t group = 0; group < groups_.size(); ++group) std::swap(groups_[group].pages, lists[group]);
+  policy_.plan = plan;
 }
 
 void SequenceStorage::for_each_list(absl::FunctionRef<void(PageList&, int64_t)> visit) {

@@ -27,6 +27,9 @@ struct GroupStorage {
   void share(Allocator& allocator, const GroupStorage& source);
 };
 
+// Of a group's blocks, in the order of GroupStorage::blocks().
+[[nodiscard]] Role block_role(size_t block);
+
 // Numbers of what a sequence holds once for a group.
 struct GroupSizes {
   int64_t width = 0;  // stacked
@@ -34,6 +37,15 @@ struct GroupSizes {
   int64_t key_basis = 0;  // 0: no bases of its own
   int64_t value_basis = 0;
   bool has_projections = false;
+};
+
+// How many tokens a sequence holds where.
+struct StorageCounts {
+  int64_t token_count = 0;
+  bool has_latents = false;
+  std::vector<int64_t> exact;         // of each exact set
+  std::vector<TokenBudget> budgets;   // likewise
+  std::vector<int64_t> latent;        // of each latent set
 };
 
 // What one step or one call to compress adds and moves.
@@ -71,6 +83,13 @@ class SequenceStorage {
   // Makes the change count. The caller has moved the rows (see first_kept_slot) and written the latents.
   void publish(Allocator& allocator, const StorageChange& change);
   void release(Allocator& allocator);
+
+  [[nodiscard]] StorageCounts counts() const;
+  // For who restores a sequence: pages and blocks come by the lists.
+  void set_counts(const StorageCounts& counts);
+  // Bytes of each of a group's blocks once a run has been encoded; 0: none.
+  [[nodiscard]] std::array<int64_t, 7> block_sizes(size_t group) const;
+  [[nodiscard]] std::vector<GroupStorage>& groups() { return groups_; }
 
   // Fed so far, whether they are still held or not.
   [[nodiscard]] int64_t token_count() const { return token_count_; }
@@ -116,6 +135,13 @@ class SequenceStorage {
   // False for a layer that reads another one.
   [[nodiscard]] bool stores(int64_t layer) const { return source_of_layer_[static_cast<size_t>(layer)] == layer; }
   [[nodiscard]] const std::vector<GroupStorage>& groups() const { return groups_; }
+
+  // What publishing an encoded run of so many tokens gives back, less what it takes.
+  [[nodiscard]] int64_t bytes_freed_by_encoding(int64_t tokens) const;
+  // Empty lists for the latents of each group under another plan; and those, filled, in the place of the present ones,
+  // which the caller gets.
+  [[nodiscard]] static std::vector<PageList> latent_lists(const PreparedProfile& profile, size_t plan);
+  void set_plan(size_t plan, std::vector<PageList>& lists);
 
   // Every list of pages, with the number of tokens in it.
   void for_each_list(absl::FunctionRef<void(PageList& pages, int64_t token_count)> visit);

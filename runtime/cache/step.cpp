@@ -11,17 +11,27 @@ namespace foldkv {
 
 StatusOr<std::unique_ptr<Step>> Step::begin(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds,
                                             const StepRules& rules) {
-  std::unique_ptr<Step> step(new Step(std::move(runtime), std::move(feeds), rules));
+  std::unique_ptr<Step> step(new Step(runtime, std::move(feeds), rules));
   FOLDKV_RETURN_IF_ERROR(step->check_feeds());
-  FOLDKV_RETURN_IF_ERROR(step->acquire());
-  for (size_t index = 0; index < step->feeds_.size(); ++index) {
-    FOLDKV_RETURN_IF_ERROR(step->check_positions(index));
-  }
-  step->plan_parts();
-  FOLDKV_RETURN_IF_ERROR(step->reserve());
-  step->fill_positions();
-  FOLDKV_RETURN_IF_ERROR(step->write_new_positions());
+  FOLDKV_RETURN_IF_ERROR(runtime->with_room([&] {
+    const Status prepared = step->prepare();
+    if (!prepared.ok()) step->drop();
+    return prepared;
+  }));
   return step;
+}
+
+Status Step::prepare() {
+  rows_ = 0;
+  positions_.clear();
+  FOLDKV_RETURN_IF_ERROR(acquire());
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(check_positions(index));
+  }
+  plan_parts();
+  FOLDKV_RETURN_IF_ERROR(reserve());
+  fill_positions();
+  return write_new_positions();
 }
 
 Step::Step(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds, const StepRules& rules)
@@ -203,13 +213,14 @@ Status Step::commit() {
   }
   // Every decision before any encoding, which uses the memory of what is decided upon.
   for (size_t index = 0; index < feeds_.size(); ++index) {
+    FOLDKV_RETURN_IF_ERROR(rules_.cancellation.check());
     const Status status = decide(index);
     if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
   }
   for (size_t index = 0; index < feeds_.size(); ++index) {
     if (parts_[index].change.encoded_tokens == 0) continue;
-    const StatusOr<Energies> energies =
-        encode_run(*feeds_[index].sequence, parts_[index].change, parts_[index].kept, scratch_.data());
+    const StatusOr<Energies> energies = encode_run(*feeds_[index].sequence, parts_[index].change, parts_[index].kept,
+                                                   scratch_.data(), rules_.cancellation);
     if (!energies.ok()) return with_argument(energies.status(), absl::StrCat("feeds[", index, "]"));
     parts_[index].energies = *energies;
   }
@@ -222,6 +233,7 @@ Status Step::commit() {
   // From here on nothing can fail.
   for (size_t index = 0; index < feeds_.size(); ++index) {
     Sequence& sequence = *feeds_[index].sequence;
+    const PhaseTimer timer(runtime_->times(), Phase::kDecide);
     FOLDKV_RETURN_IF_ERROR(gather_kept(sequence, parts_[index].kept, parts_[index].change, buffer));
     const int64_t last = parts_[index].first_row + feeds_[index].token_count - 1;
     const int64_t next = parts_[index].kept.reindexed ? held_after(sequence.storage(), parts_[index].change)
@@ -230,6 +242,7 @@ Status Step::commit() {
     sequence.keep_record(parts_[index].record, feeds_[index].continues);
   }
   committed_ = true;
+  runtime_->count_step();
   drop();
   return absl::OkStatus();
 }
@@ -240,6 +253,7 @@ EvictionMoment Step::eviction_moment(size_t index) const {
 }
 
 Status Step::decide(size_t index) {
+  const PhaseTimer timer(runtime_->times(), Phase::kDecide);
   Part& part = parts_[index];
   const Sequence& sequence = *feeds_[index].sequence;
   FOLDKV_ASSIGN_OR_RETURN(part.kept,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/base/cancellation.h"
 #include "runtime/cache/attention_record.h"
 #include "runtime/cache/due_sets.h"
 #include "runtime/cache/kept_tokens.h"
@@ -22,6 +23,7 @@ struct Feed {
 struct StepRules {
   bool hidden_input = false;
   bool projected_output = false;
+  Cancellation cancellation = Cancellation();  // asked between blocks of rows, and before what a commit cannot undo
 };
 
 // Rows are the tokens of all feeds, one feed after the other.
@@ -71,6 +73,7 @@ class Step {
 
   Step(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds, const StepRules& rules);
 
+  [[nodiscard]] Status prepare();
   [[nodiscard]] Status check_feeds() const;
   [[nodiscard]] Status check_positions(size_t index) const;
   [[nodiscard]] Status acquire();

@@ -51,10 +51,12 @@ Status Step::attend(int64_t layer, const AttendInput& input) {
   FOLDKV_RETURN_IF_ERROR(check_input(input));
   // All keys and values first: what cannot be stored must be known before any output is written.
   for (int64_t first = 0; first < rows_; first += kRowBlock) {
+    FOLDKV_RETURN_IF_ERROR(rules_.cancellation.check());
     FOLDKV_RETURN_IF_ERROR(append_block(layer, input, {first, std::min(kRowBlock, rows_ - first)}));
   }
   for (Part& part : parts_) FOLDKV_RETURN_IF_ERROR(part.record.begin_layer(layer));
   for (int64_t first = 0; first < rows_; first += kRowBlock) {
+    FOLDKV_RETURN_IF_ERROR(rules_.cancellation.check());
     FOLDKV_RETURN_IF_ERROR(attend_block(layer, input, {first, std::min(kRowBlock, rows_ - first)}));
   }
   ++next_layer_;
@@ -79,6 +81,7 @@ StatusOr<TensorView> Step::hidden_rows(const AttendInput& input, RowBlock block)
 
 StatusOr<TensorView> Step::project(const TensorView& weight, const TensorView& bias, const TensorView& x,
                                    int64_t offset) {
+  const PhaseTimer timer(runtime_->times(), Phase::kProject);
   backend::ProductRequest request;
   request.x = reinterpret_cast<const float*>(x.data);
   request.weight = weight;
@@ -103,6 +106,7 @@ Status Step::append_block(int64_t layer, const AttendInput& input, RowBlock bloc
     keys = input.key.rows(block.first, block.count);
     values = input.value.rows(block.first, block.count);
   }
+  const PhaseTimer timer(runtime_->times(), Phase::kAppend);
   for (size_t index = 0; index < feeds_.size(); ++index) {
     const Sequence& sequence = *feeds_[index].sequence;
     const Overlap part = overlap_of(parts_[index].first_row, feeds_[index].token_count, block.first, block.count);
@@ -168,6 +172,7 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
 }
 
 Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, float* context, float* log_sum_exp) {
+  const PhaseTimer timer(runtime_->times(), Phase::kAttend);
   // Neighbouring sequences of one profile, plan, number format and division of heads share a call.
   size_t index = 0;
   while (index < feeds_.size()) {
@@ -214,6 +219,7 @@ void Step::add_views(int64_t layer, size_t index, RowBlock block) {
 }
 
 Status Step::record_attention(int64_t layer, RowBlock block, const float* queries, const float* log_sum_exp) {
+  const PhaseTimer timer(runtime_->times(), Phase::kScore);
   const LayerRules& rules = model().layer(layer);
   for (size_t index = 0; index < feeds_.size(); ++index) {
     Part& part = parts_[index];
@@ -235,6 +241,7 @@ Status Step::observe_queries(int64_t layer, RowBlock block, backend::PrepareHead
   if (std::none_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.record.forecasts(); })) {
     return absl::OkStatus();
   }
+  const PhaseTimer timer(runtime_->times(), Phase::kScore);
   heads.rotation = {};
   heads.output = scratch_at<float>(plan_.query_plain);
   FOLDKV_RETURN_IF_ERROR(runtime_->backend().prepare_heads(heads));

@@ -43,6 +43,14 @@ PageList token_pages(int64_t page_tokens, bool scored) {
   return {Role::kPositions, page_tokens, page_tokens * kNumberBytes * (scored ? 2 : 1)};
 }
 
+std::vector<PageSection> token_sections(const PageList& pages) {
+  std::vector<PageSection> sections;
+  for (int64_t offset = 0; offset < pages.page_bytes(); offset += pages.page_tokens() * kNumberBytes) {
+    sections.push_back({offset, kNumberBytes, 1});
+  }
+  return sections;
+}
+
 Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,
                       int32_t* positions) {
   return read(backend, pages, 0, first, count, positions);

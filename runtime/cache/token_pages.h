@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "backends/interface/backend.h"
+#include "runtime/codec/page_sections.h"
 #include "runtime/memory/page_list.h"
 
 // Pages with what is known of each token besides its keys and values.
@@ -12,6 +13,9 @@ namespace foldkv {
 //
 //   positions [page_tokens] int32 | scores [page_tokens] f32, or nothing
 [[nodiscard]] PageList token_pages(int64_t page_tokens, bool scored);
+
+// Where they lie in a page.
+[[nodiscard]] std::vector<PageSection> token_sections(const PageList& pages);
 
 // Copies of slots [first, first + count) to and from the host.
 [[nodiscard]] Status read_positions(backend::Backend& backend, const PageList& pages, int64_t first, int64_t count,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/memory/device_copy.h"
 
 namespace foldkv {
@@ -27,6 +28,7 @@ Arena::Arena(std::shared_ptr<backend::Backend> backend, std::byte* memory, int64
       budget_(budget),
       granularity_(backend_->memory_granularity()),
       touched_(static_cast<size_t>(divide_up(budget, granularity_)), false) {
+  add_spare();
   insert_free(0, budget_);
 }
 
@@ -38,9 +40,10 @@ StatusOr<std::byte*> Arena::allocate(Role role, int64_t bytes) {
   const auto range = find_free(role, size);
   if (range == free_.end()) {
     const int64_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
-    return budget_error(absl::StrCat("needs a block of ", size, " bytes; ", ledger_.total(), " of the budget of ",
+    return budget_error(size, absl::StrCat("needs a block of ", size, " bytes; ", ledger_.total(), " of the budget of ",
                                      budget_, " bytes are in use and the largest free block has ", largest));
   }
+  add_spare();
   const auto [offset, available] = *range;
   erase_free(range);
   // Scratch comes and goes with every step: taken from the top it leaves no holes between pages.
@@ -80,6 +83,7 @@ void Arena::release(Role role, std::byte* block, int64_t bytes) {
     }
   }
   insert_free(offset, merged);
+  drop_spare();
   ledger_.charge(role, -size);
 }
 
@@ -103,7 +107,16 @@ void Arena::give_back() {
   std::lock_guard<std::mutex> lock(mutex_);
   const int64_t used = ledger_.total();
   const int64_t allowance = kIdleResidentBytes + used / kIdleResidentShare;
-  if (resident_ - used <= allowance) return;
+  if (resident_ - used > allowance) discard_free();
+}
+
+int64_t Arena::trim() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return discard_free();
+}
+
+int64_t Arena::discard_free() {
+  const int64_t before = resident_;
   for (const auto& [offset, bytes] : free_) {
     const auto [first, end] = inner_blocks(offset, bytes);
     const int64_t touched = touched_in(first, end);
@@ -112,6 +125,7 @@ void Arena::give_back() {
     std::fill(touched_.begin() + first, touched_.begin() + end, false);
     resident_ -= touched * granularity_;
   }
+  return before - resident_;
 }
 
 ArenaStats Arena::stats() const {
@@ -126,13 +140,36 @@ ArenaStats Arena::stats() const {
 }
 
 void Arena::insert_free(int64_t offset, int64_t bytes) {
-  free_.emplace(offset, bytes);
-  free_by_size_.emplace(bytes, offset);
+  auto range = spare_.extract(spare_.begin());
+  range.key() = offset;
+  range.mapped() = bytes;
+  free_.insert(std::move(range));
+  auto size = spare_by_size_.extract(spare_by_size_.begin());
+  size.value() = {bytes, offset};
+  free_by_size_.insert(std::move(size));
 }
 
 void Arena::erase_free(std::map<int64_t, int64_t>::iterator range) {
-  free_by_size_.erase({range->second, range->first});
-  free_.erase(range);
+  auto size = free_by_size_.extract({range->second, range->first});
+  size.value() = {next_spare_, 0};
+  spare_by_size_.insert(std::move(size));
+  auto node = free_.extract(range);
+  node.key() = next_spare_++;
+  spare_.insert(std::move(node));
+}
+
+// All or nothing when the host is out of memory.
+void Arena::add_spare() {
+  const auto added = spare_.emplace(next_spare_, 0).first;
+  absl::Cleanup undo = [&] { spare_.erase(added); };
+  spare_by_size_.emplace(next_spare_, 0);
+  std::move(undo).Cancel();
+  ++next_spare_;
+}
+
+void Arena::drop_spare() {
+  spare_.erase(spare_.begin());
+  spare_by_size_.erase(spare_by_size_.begin());
 }
 
 std::map<int64_t, int64_t>::iterator Arena::find_free(Role role, int64_t bytes) {

@@ -45,14 +45,19 @@ class Arena final : public Allocator {
   [[nodiscard]] Status copy(std::byte* to, const std::byte* from, int64_t bytes) override;
   // Gives physical memory of free ranges back when it exceeds 1 MiB plus 1/64 of the bytes in use.
   void give_back();
+  // Gives all of it back; how many bytes that were.
+  int64_t trim();
 
   [[nodiscard]] ArenaStats stats() const;
 
  private:
   Arena(std::shared_ptr<backend::Backend> backend, std::byte* memory, int64_t budget);
 
+  int64_t discard_free();
   void insert_free(int64_t offset, int64_t bytes);
   void erase_free(std::map<int64_t, int64_t>::iterator range);
+  void add_spare();
+  void drop_spare();
   std::map<int64_t, int64_t>::iterator find_free(Role role, int64_t bytes);
   void mark_touched(int64_t offset, int64_t bytes);
   [[nodiscard]] int64_t touched_in(int64_t first_block, int64_t end_block) const;
@@ -66,6 +71,11 @@ class Arena final : public Allocator {
   mutable std::mutex mutex_;
   std::map<int64_t, int64_t> free_;                    // offset -> bytes
   std::set<std::pair<int64_t, int64_t>> free_by_size_;  // (bytes, offset)
+  // Nodes for free ranges, so that giving back never needs memory of the host: there are as many nodes as blocks and
+  // one more, and never more ranges than that. Keys say nothing.
+  std::map<int64_t, int64_t> spare_;
+  std::set<std::pair<int64_t, int64_t>> spare_by_size_;
+  int64_t next_spare_ = 0;
   std::vector<bool> touched_;                          // one for each block of memory granularity
   absl::flat_hash_map<const std::byte*, int64_t> sharers_;  // holders beyond the first, of shared blocks
   std::atomic<size_t> shared_blocks_{0};               // their number, so that most questions need no lock

@@ -42,6 +42,7 @@ class Block {
   }
   [[nodiscard]] std::byte* data() const { return data_; }
   [[nodiscard]] int64_t charged_bytes() const { return data_ == nullptr ? 0 : block_bytes(bytes_); }
+  [[nodiscard]] int64_t bytes() const { return data_ == nullptr ? 0 : bytes_; }
   [[nodiscard]] Role role() const { return role_; }
   [[nodiscard]] explicit operator bool() const { return data_ != nullptr; }
 

@@ -1,6 +1,7 @@
 #include "runtime/memory/page_list.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace foldkv {
 
@@ -10,13 +11,13 @@ Status PageList::grow(Allocator& allocator, int64_t tokens) {
   while (page_count() < needed) {
     // The place first: when the host is out of memory, no page is lost.
     pages_.push_back(nullptr);
+    ++absent_;
     StatusOr<std::byte*> page = allocator.allocate(role_, page_bytes_);
     if (!page.ok()) {
-      pages_.pop_back();
       shrink(allocator, before * page_tokens_);
       return page.status();
     }
-    pages_.back() = *page;
+    put(page_count() - 1, *page);
   }
   return absl::OkStatus();
 }
@@ -24,9 +25,23 @@ Status PageList::grow(Allocator& allocator, int64_t tokens) {
 void PageList::shrink(Allocator& allocator, int64_t tokens) {
   const int64_t kept = divide_up(tokens, page_tokens_);
   while (page_count() > kept) {
-    allocator.release(role_, pages_.back(), page_bytes_);
+    if (pages_.back() == nullptr) {
+      --absent_;
+    } else {
+      allocator.release(role_, pages_.back(), page_bytes_);
+    }
     pages_.pop_back();
   }
+}
+
+std::byte* PageList::take(int64_t page) {
+  ++absent_;
+  return std::exchange(pages_[static_cast<size_t>(page)], nullptr);
+}
+
+void PageList::put(int64_t page, std::byte* memory) {
+  --absent_;
+  pages_[static_cast<size_t>(page)] = memory;
 }
 
 void PageList::share(Allocator& allocator, const PageList& other) {
@@ -78,7 +93,7 @@ void PageList::settle(Allocator& allocator) {
 
 int64_t PageList::shared_bytes(const Allocator& allocator) const {
   const auto shared = std::count_if(pages_.begin(), pages_.end(),
-                                    [&](const std::byte* page) { return allocator.is_shared(page); });
+                                    [&](const std::byte* page) { return page != nullptr && allocator.is_shared(page); });
   return shared * block_bytes(page_bytes_);
 }
 

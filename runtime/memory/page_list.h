@@ -24,6 +24,13 @@ class PageList {
   // Holds the pages of another list of equal layout as well. This one is empty.
   void share(Allocator& allocator, const PageList& other);
 
+  // Pages one by one, for who saves and restores them. reserve makes room on the host, so that push cannot fail: it takes
+  // over a page. A page that was taken out is null until it is put back.
+  void reserve(int64_t pages) { pages_.reserve(static_cast<size_t>(pages)); }
+  void push(std::byte* page) { pages_.push_back(page); }
+  [[nodiscard]] std::byte* take(int64_t page);
+  void put(int64_t page, std::byte* memory);
+
   // Slots [first, end), which have pages, may be written from now on. Budget error when copies do not fit: revert then.
   [[nodiscard]] Status make_own(Allocator& allocator, int64_t first, int64_t end);
   // Back to the pages before make_own.
@@ -35,7 +42,8 @@ class PageList {
   [[nodiscard]] int64_t page_tokens() const { return page_tokens_; }
   [[nodiscard]] int64_t page_bytes() const { return page_bytes_; }
   [[nodiscard]] int64_t page_count() const { return static_cast<int64_t>(pages_.size()); }
-  [[nodiscard]] int64_t bytes() const { return page_count() * block_bytes(page_bytes_); }
+  // Of the pages that are there.
+  [[nodiscard]] int64_t bytes() const { return (page_count() - absent_) * block_bytes(page_bytes_); }
   // The part of bytes() that other lists hold too.
   [[nodiscard]] int64_t shared_bytes(const Allocator& allocator) const;
   [[nodiscard]] Role role() const { return role_; }
@@ -54,6 +62,7 @@ class PageList {
   int64_t page_tokens_;
   int64_t page_bytes_;
   std::vector<std::byte*> pages_;
+  int64_t absent_ = 0;  // of them, those taken out
   std::vector<Original> originals_;  // that copies stand in for
 };
 

@@ -104,6 +104,12 @@ struct Profile {
 [[nodiscard]] StatusOr<Profile> record_divergence(const Profile& profile, absl::string_view plan, double divergence,
                                                   int64_t tokens);
 
+// What the meaning of codes depends on besides a plan: bases, means, variances, corrections, layers, the model. Profiles
+// that differ in their plans alone have the same.
+[[nodiscard]] uint64_t bases_fingerprint(const Profile& profile);
+// What it depends on of a plan: its bands.
+[[nodiscard]] uint64_t plan_fingerprint(const Plan& plan);
+
 // Checks the whole content (shapes, bands, finite numbers, disjoint groups, layers in range) and sets the
 // fingerprint. Everything that makes a Profile ends with this.
 [[nodiscard]] Status finish_profile(Profile& profile);

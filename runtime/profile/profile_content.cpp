@@ -330,6 +330,26 @@ Status check_content(const Profile& profile) {
   return profile.sensitivity ? check_sensitivity(*profile.sensitivity, profile.layer_count) : absl::OkStatus();
 }
 
+uint64_t bases_fingerprint(const Profile& profile) {
+  Fingerprint fingerprint;
+  fingerprint.add(std::string("FoldKV bases 1")).add(profile.model_fingerprint).add(profile.model_name);
+  fingerprint.add(int64_t{profile.layer_count}).add(int64_t{profile.centred}).add(std::ssize(profile.groups));
+  const GroupPlan no_bands;
+  for (const ProfileGroup& group : profile.groups) add_group(fingerprint, group, no_bands);
+  for (int32_t source : profile.sources) fingerprint.add(int64_t{source});
+  return fingerprint.value();
+}
+
+uint64_t plan_fingerprint(const Plan& plan) {
+  Fingerprint fingerprint;
+  fingerprint.add(std::string("FoldKV plan 1"));
+  for (const GroupPlan& group : plan.groups) {
+    add_bands(fingerprint, group.keys);
+    add_bands(fingerprint, group.values);
+  }
+  return fingerprint.value();
+}
+
 uint64_t content_fingerprint(const Profile& profile) {
   Fingerprint fingerprint;
   fingerprint.add(std::string(kFingerprintRules)).add(profile.model_fingerprint).add(profile.model_name);

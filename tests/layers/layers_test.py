@@ -29,7 +29,7 @@ GUARDED = {
     # The lab is an engine of its own and brings its own products; nothing of the library sees them.
     "oneDNN": (r"^(oneapi/dnnl/|dnnl)", [r"^backends/cpu/", r"^samples/lab/"]),
     "CUDA": (r"^(cuda|cublas|cudnn|nvrtc|cutlass|cute/)", [r"^backends/cuda/"]),
-    "FlatBuffers": (r"^flatbuffers/", [r"^runtime/profile/", r"^runtime/cache/snapshot[^/]*$"]),
+    "FlatBuffers": (r"^flatbuffers/", [r"^runtime/profile/", r"^runtime/cache/snapshot/"]),
     "Eigen": (r"^(Eigen/|unsupported/Eigen/)", [r"^runtime/calibration/", r"^runtime/codec/",
                                                 r"^backends/reference/"]),
 }

@@ -33,12 +33,13 @@ static void every_status_has_its_name(void) {
   static const char* const names[] = {"FOLDKV_OK",        "FOLDKV_E_ARGUMENT", "FOLDKV_E_VERSION",
                                       "FOLDKV_E_BUDGET",  "FOLDKV_E_MEMORY",   "FOLDKV_E_UNSUPPORTED",
                                       "FOLDKV_E_STATE",   "FOLDKV_E_MISMATCH", "FOLDKV_E_CORRUPT",
-                                      "FOLDKV_E_NUMERIC", "FOLDKV_E_BACKEND",  "FOLDKV_E_INTERNAL"};
+                                      "FOLDKV_E_NUMERIC", "FOLDKV_E_BACKEND",  "FOLDKV_E_INTERNAL",
+                                      "FOLDKV_E_FILE",    "FOLDKV_E_CANCELLED"};
   foldkv_status status;
-  for (status = FOLDKV_OK; status <= FOLDKV_E_INTERNAL; ++status) {
+  for (status = FOLDKV_OK; status <= FOLDKV_E_CANCELLED; ++status) {
     EXPECT(strcmp(foldkv_status_name(status), names[status]) == 0);
   }
-  EXPECT(strcmp(foldkv_status_name(FOLDKV_E_INTERNAL + 1), "FOLDKV_E_UNKNOWN") == 0);
+  EXPECT(strcmp(foldkv_status_name(FOLDKV_E_CANCELLED + 1), "FOLDKV_E_UNKNOWN") == 0);
   EXPECT(strcmp(foldkv_status_name(-1), "FOLDKV_E_UNKNOWN") == 0);
 }
 

@@ -40,7 +40,7 @@ FIELD(foldkv_tensor, reserved, 20, 4);
 FIELD(foldkv_tensor, shape, 24, 32);
 FIELD(foldkv_tensor, strides, 56, 32);
 
-STRUCT(foldkv_runtime_options, 56);
+STRUCT(foldkv_runtime_options, 104);
 FIELD(foldkv_runtime_options, struct_size, 0, 4);
 FIELD(foldkv_runtime_options, device, 4, 4);
 FIELD(foldkv_runtime_options, backend, 8, 8);
@@ -50,6 +50,13 @@ FIELD(foldkv_runtime_options, deterministic, 28, 4);
 FIELD(foldkv_runtime_options, instruction_set, 32, 8);
 FIELD(foldkv_runtime_options, parallel_for, 40, 8);
 FIELD(foldkv_runtime_options, parallel_for_context, 48, 8);
+FIELD(foldkv_runtime_options, log, 56, 8);
+FIELD(foldkv_runtime_options, log_context, 64, 8);
+FIELD(foldkv_runtime_options, pressure, 72, 8);
+FIELD(foldkv_runtime_options, pressure_context, 80, 8);
+FIELD(foldkv_runtime_options, spill_directory, 88, 8);
+FIELD(foldkv_runtime_options, measure_times, 96, 4);
+FIELD(foldkv_runtime_options, reserved, 100, 4);
 
 STRUCT(foldkv_ledger, 72);
 FIELD(foldkv_ledger, struct_size, 0, 4);
@@ -63,7 +70,7 @@ FIELD(foldkv_ledger, profile, 48, 8);
 FIELD(foldkv_ledger, model, 56, 8);
 FIELD(foldkv_ledger, scratch, 64, 8);
 
-STRUCT(foldkv_runtime_stats, 192);
+STRUCT(foldkv_runtime_stats, 208);
 FIELD(foldkv_runtime_stats, struct_size, 0, 4);
 FIELD(foldkv_runtime_stats, threads, 4, 4);
 FIELD(foldkv_runtime_stats, budget_bytes, 8, 8);
@@ -75,6 +82,8 @@ FIELD(foldkv_runtime_stats, ledger, 48, 72);
 FIELD(foldkv_runtime_stats, backend, 120, 32);
 FIELD(foldkv_runtime_stats, instruction_set, 152, 32);
 FIELD(foldkv_runtime_stats, sequence_count, 184, 8);
+FIELD(foldkv_runtime_stats, spilled_sequences, 192, 8);
+FIELD(foldkv_runtime_stats, spilled_bytes, 200, 8);
 
 STRUCT(foldkv_rotation, 32);
 FIELD(foldkv_rotation, struct_size, 0, 4);
@@ -306,7 +315,7 @@ FIELD(foldkv_estimate, sequence_bytes, 8, 8);
 FIELD(foldkv_estimate, shared_bytes, 16, 8);
 FIELD(foldkv_estimate, peak_bytes, 24, 8);
 
-STRUCT(foldkv_sequence_stats, 208);
+STRUCT(foldkv_sequence_stats, 232);
 FIELD(foldkv_sequence_stats, struct_size, 0, 4);
 FIELD(foldkv_sequence_stats, exact_layers, 4, 4);
 FIELD(foldkv_sequence_stats, tokens, 8, 8);
@@ -324,6 +333,10 @@ FIELD(foldkv_sequence_stats, energy_out_of_basis, 160, 16);
 FIELD(foldkv_sequence_stats, expected_energy_out_of_basis, 176, 16);
 FIELD(foldkv_sequence_stats, held_head_tokens, 192, 8);
 FIELD(foldkv_sequence_stats, fed_head_tokens, 200, 8);
+FIELD(foldkv_sequence_stats, shared_bytes, 208, 8);
+FIELD(foldkv_sequence_stats, lowest_truncation, 216, 8);
+FIELD(foldkv_sequence_stats, plan, 224, 4);
+FIELD(foldkv_sequence_stats, spilled, 228, 4);
 
 STRUCT(foldkv_rebuild_options, 40);
 FIELD(foldkv_rebuild_options, struct_size, 0, 4);
@@ -403,11 +416,12 @@ FIELD(foldkv_feed, sequence, 8, 8);
 FIELD(foldkv_feed, token_count, 16, 8);
 FIELD(foldkv_feed, positions, 24, 8);
 
-STRUCT(foldkv_step_options, 16);
+STRUCT(foldkv_step_options, 24);
 FIELD(foldkv_step_options, struct_size, 0, 4);
 FIELD(foldkv_step_options, input, 4, 4);
 FIELD(foldkv_step_options, output, 8, 4);
 FIELD(foldkv_step_options, reserved, 12, 4);
+FIELD(foldkv_step_options, cancel, 16, 8);
 
 STRUCT(foldkv_attend, 544);
 FIELD(foldkv_attend, struct_size, 0, 4);
@@ -419,6 +433,54 @@ FIELD(foldkv_attend, value, 272, 88);
 FIELD(foldkv_attend, output, 360, 88);
 FIELD(foldkv_attend, log_sum_exp, 448, 88);
 FIELD(foldkv_attend, stream, 536, 8);
+
+STRUCT(foldkv_times, 80);
+FIELD(foldkv_times, struct_size, 0, 4);
+FIELD(foldkv_times, reserved, 4, 4);
+FIELD(foldkv_times, project, 8, 8);
+FIELD(foldkv_times, append, 16, 8);
+FIELD(foldkv_times, attend, 24, 8);
+FIELD(foldkv_times, score, 32, 8);
+FIELD(foldkv_times, decide, 40, 8);
+FIELD(foldkv_times, encode, 48, 8);
+FIELD(foldkv_times, save, 56, 8);
+FIELD(foldkv_times, restore, 64, 8);
+FIELD(foldkv_times, steps, 72, 8);
+
+STRUCT(foldkv_reclaimable, 48);
+FIELD(foldkv_reclaimable, struct_size, 0, 4);
+FIELD(foldkv_reclaimable, smallest_plan, 4, 4);
+FIELD(foldkv_reclaimable, release, 8, 8);
+FIELD(foldkv_reclaimable, spill, 16, 8);
+FIELD(foldkv_reclaimable, compress, 24, 8);
+FIELD(foldkv_reclaimable, plan, 32, 8);
+FIELD(foldkv_reclaimable, plan_room, 40, 8);
+
+STRUCT(foldkv_save_options, 32);
+FIELD(foldkv_save_options, struct_size, 0, 4);
+FIELD(foldkv_save_options, compression, 4, 4);
+FIELD(foldkv_save_options, note, 8, 8);
+FIELD(foldkv_save_options, note_size, 16, 8);
+FIELD(foldkv_save_options, cancel, 24, 8);
+
+STRUCT(foldkv_restore_options, 24);
+FIELD(foldkv_restore_options, struct_size, 0, 4);
+FIELD(foldkv_restore_options, reserved, 4, 4);
+FIELD(foldkv_restore_options, plan, 8, 8);
+FIELD(foldkv_restore_options, cancel, 16, 8);
+
+STRUCT(foldkv_snapshot_info, 280);
+FIELD(foldkv_snapshot_info, struct_size, 0, 4);
+FIELD(foldkv_snapshot_info, sequence_count, 4, 4);
+FIELD(foldkv_snapshot_info, model_fingerprint, 8, 8);
+FIELD(foldkv_snapshot_info, profile_fingerprint, 16, 8);
+FIELD(foldkv_snapshot_info, page_bytes, 24, 8);
+FIELD(foldkv_snapshot_info, note_size, 32, 8);
+FIELD(foldkv_snapshot_info, tokens, 40, 8);
+FIELD(foldkv_snapshot_info, next_position, 48, 8);
+FIELD(foldkv_snapshot_info, model_name, 56, 128);
+FIELD(foldkv_snapshot_info, plan, 184, 32);
+FIELD(foldkv_snapshot_info, made_by, 216, 64);
 
 VALUE(FOLDKV_OK, 0);
 VALUE(FOLDKV_E_ARGUMENT, 1);
@@ -432,6 +494,8 @@ VALUE(FOLDKV_E_CORRUPT, 8);
 VALUE(FOLDKV_E_NUMERIC, 9);
 VALUE(FOLDKV_E_BACKEND, 10);
 VALUE(FOLDKV_E_INTERNAL, 11);
+VALUE(FOLDKV_E_FILE, 12);
+VALUE(FOLDKV_E_CANCELLED, 13);
 
 VALUE(FOLDKV_F32, 1);
 VALUE(FOLDKV_F16, 2);
@@ -439,6 +503,9 @@ VALUE(FOLDKV_BF16, 3);
 
 VALUE(FOLDKV_HOST, 0);
 VALUE(FOLDKV_DEVICE, 1);
+VALUE(FOLDKV_LOG_ERROR, 1);
+VALUE(FOLDKV_LOG_WARNING, 2);
+VALUE(FOLDKV_LOG_INFO, 3);
 
 VALUE(FOLDKV_PAIRING_HALF_SPLIT, 1);
 VALUE(FOLDKV_PAIRING_INTERLEAVED, 2);
