@@ -34,7 +34,7 @@ template <typename Struct>
 
 struct WorldChoice {
   const char* backend = "cpu";
-  int32_t threads = 2;
+  int32_t threads = 1;  // many small steps on a busy machine: handing them over would be most of the time
   uint64_t budget = 256u << 20;
   const char* instruction_set = nullptr;
 };
