@@ -31,39 +31,47 @@ std::vector<int64_t> all_of(int64_t count) {
   return positions;
 }
 
+// One token that is kept always, or the share of recent ones that the policy's authors keep.
+foldkv_eviction keeping_share(const char* name, double keep) {
+  foldkv_eviction eviction = policy_of(name);
+  eviction.budget_tokens = 0;
+  eviction.keep_ratio = keep;
+  eviction.ratio_of_unprotected = 0;
+  eviction.sink_tokens = 0;
+  if (eviction.window_tokens > 0) eviction.window_tokens = 1;
+  return eviction;
+}
+
+void check_share(const World& world, const Tokens& text, const foldkv_eviction& eviction, int64_t count) {
+  const auto sequence = make_sequence(world, nullptr, evicting(eviction));
+  (void)feed(world, {{sequence.get(), &text, 0, count, false, {}}});
+  int64_t sum = 0;
+  for (int32_t layer = 0; layer < std::ssize(world.layers()); ++layer) {
+    const std::vector<int64_t> kept = kept_positions(sequence.get(), layer, 0);
+    REQUIRE(kept.size() >= 1);
+    if (eviction.window_tokens > 0) CHECK(kept.back() == count - 1);
+    sum += std::ssize(kept);
+  }
+  const auto whole = [count](double share) {
+    return static_cast<int64_t>(std::floor(share * static_cast<double>(count) + 1e-9));
+  };
+  CHECK(sum ==
+        std::ssize(world.layers()) * std::max({int64_t{1}, whole(eviction.keep_ratio), whole(eviction.recent_share)}));
+  // The next token finds something to look at.
+  const Outputs outputs = feed(world, {{sequence.get(), &text, count, 1, false, {}}});
+  for (const float number : outputs.context.back()) CHECK(std::isfinite(number));
+}
+
 TEST_CASE("a share that rounds to nothing keeps what is kept always, and a token at least") {
   for (const int64_t layer_count : {1, 2, 32}) {
     const World world(layers_of(layer_count, layer_of(1, 1, 8)));
     const Tokens text = text_of(world.layers(), 21, 1);
-    for (const char* name : {"snapkv", "h2o", "bellowskv-evict", "pyramidkv"}) {
+    for (const std::string name : {"snapkv", "h2o", "bellowskv-evict", "pyramidkv"}) {
       for (const double keep : {0.5, 0.1, 0.04, 0.001}) {
-        for (int64_t count = 1; count <= 20; ++count) {
-          CAPTURE(name);
-          CAPTURE(keep);
-          CAPTURE(count);
-          foldkv_eviction eviction = policy_of(name);
-          eviction.budget_tokens = 0;
-          eviction.keep_ratio = keep;
-          eviction.ratio_of_unprotected = 0;
-          eviction.sink_tokens = 0;
-          if (eviction.window_tokens > 0) eviction.window_tokens = 1;
-          const auto sequence = make_sequence(world, nullptr, evicting(eviction));
-          (void)feed(world, {{sequence.get(), &text, 0, count, false, {}}});
-          int64_t sum = 0;
-          for (int32_t layer = 0; layer < layer_count; ++layer) {
-            const std::vector<int64_t> kept = kept_positions(sequence.get(), layer, 0);
-            CHECK(kept.size() >= 1);
-            if (eviction.window_tokens > 0) CHECK(kept.back() == count - 1);
-            sum += std::ssize(kept);
-          }
-          const auto whole = [&](double share) {
-            return static_cast<int64_t>(std::floor(share * static_cast<double>(count) + 1e-9));
-          };
-          CHECK(sum == layer_count * std::max({int64_t{1}, whole(keep), whole(eviction.recent_share)}));
-          // The next token finds something to look at.
-          const Outputs outputs = feed(world, {{sequence.get(), &text, count, 1, false, {}}});
-          for (const float number : outputs.context.back()) CHECK(std::isfinite(number));
-        }
+        CAPTURE(name);
+        CAPTURE(keep);
+        const foldkv_eviction eviction = keeping_share(name.c_str(), keep);
+        for (int64_t count = 1; count <= 20; ++count) check_share(world, text, eviction, count);
       }
     }
   }

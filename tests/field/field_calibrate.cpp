@@ -92,4 +92,14 @@ Owned<foldkv_profile> calibrate(const World& world, const Tokens& text, const Pr
   return profile;
 }
 
+Owned<foldkv_profile> codec_profile(const World& world, int32_t codec, int32_t bits) {
+  auto options = sized<foldkv_codec_options>();
+  options.codec = codec;
+  options.bits = bits;
+  foldkv_profile* profile = nullptr;
+  foldkv_error error = sized<foldkv_error>();
+  REQUIRE_MESSAGE(foldkv_profile_from_codec(world.model(), &options, &profile, &error) == FOLDKV_OK, error.message);
+  return Owned<foldkv_profile>(profile);
+}
+
 }  // namespace foldkv::test::field

@@ -75,6 +75,9 @@ struct ProfileChoice {
 [[nodiscard]] Owned<foldkv_profile> try_calibrate(const World& world, const Tokens& text, const ProfileChoice& choice,
                                                   foldkv_error* error);
 
+// A published codec; bits 0: its own.
+[[nodiscard]] Owned<foldkv_profile> codec_profile(const World& world, int32_t codec, int32_t bits = 0);
+
 // Exact rows in f32, so that an oracle sees the numbers that the cache holds.
 [[nodiscard]] foldkv_sequence_options f32_options();
 [[nodiscard]] Owned<foldkv_sequence> make_sequence(const World& world, const foldkv_profile* profile,

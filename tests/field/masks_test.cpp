@@ -99,11 +99,7 @@ TEST_CASE("one token below, at and past every size inside") {
   windowed.window = 24;
   const World world({layer_of(2, 1, 32), windowed, layer_of(2, 1, 32)});
   const Tokens text = text_of(world.layers(), 600, 4);
-  auto kivi = sized<foldkv_codec_options>();
-  kivi.codec = FOLDKV_CODEC_KIVI;
-  foldkv_profile* made = nullptr;
-  REQUIRE(foldkv_profile_from_codec(world.model(), &kivi, &made, nullptr) == FOLDKV_OK);
-  const Owned<foldkv_profile> channels(made);
+  const auto channels = codec_profile(world, FOLDKV_CODEC_KIVI);
   const auto latents = calibrate(world, text);
   foldkv_sequence_options options = f32_options();
   options.recent_tokens = 8;

@@ -98,11 +98,7 @@ TEST_CASE("what does not go together is refused with the sequence, says why, and
     CHECK(world.stats().used_bytes == used);
   };
   refused(nullptr, eviction_of("streaming-llm", true), "layer 1");
-  auto codec = sized<foldkv_codec_options>();
-  codec.codec = FOLDKV_CODEC_KIVI;
-  foldkv_profile* made = nullptr;
-  REQUIRE(foldkv_profile_from_codec(world.model(), &codec, &made, nullptr) == FOLDKV_OK);
-  const Owned<foldkv_profile> kivi(made);
+  const auto kivi = codec_profile(world, FOLDKV_CODEC_KIVI);
   refused(kivi.get(), eviction_of("snapkv", false), "share scales");
 }
 

@@ -106,12 +106,7 @@ TEST_CASE("a budget of the estimate admits a prompt, and one block less refuses 
 TEST_CASE("a long prompt of a known model, counted by hand") {
   const std::vector<LayerShape> layers = layers_of(32, layer_of(32, 8, 128));
   const World world(layers);
-  auto codec = sized<foldkv_codec_options>();
-  codec.codec = FOLDKV_CODEC_INTEGER;
-  codec.bits = 4;
-  foldkv_profile* made = nullptr;
-  REQUIRE(foldkv_profile_from_codec(world.model(), &codec, &made, nullptr) == FOLDKV_OK);
-  const Owned<foldkv_profile> profile(made);
+  const auto profile = codec_profile(world, FOLDKV_CODEC_INTEGER, 4);
   Life life;
   life.options.dtype = FOLDKV_F16;
   life.prompt = 131072;

@@ -122,11 +122,7 @@ TEST_CASE("one channel at 600 times the others is stored unclipped, since scales
   for (std::vector<float>& rows : text.key) {
     for (size_t at = 0; at < rows.size(); at += 64) rows[at + 9] *= 600.0F;
   }
-  auto integer = sized<foldkv_codec_options>();
-  integer.codec = FOLDKV_CODEC_INTEGER;
-  foldkv_profile* made = nullptr;
-  REQUIRE(foldkv_profile_from_codec(world.model(), &integer, &made, nullptr) == FOLDKV_OK);
-  const Owned<foldkv_profile> profile(made);
+  const auto profile = codec_profile(world, FOLDKV_CODEC_INTEGER);
   const auto sequence = make_sequence(world, profile.get());
   (void)feed(world, {{sequence.get(), &text, 0, 200, false, {}}});
   int64_t latents = 0;

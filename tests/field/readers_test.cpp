@@ -88,11 +88,8 @@ TEST_CASE("forty tokens leave the same codes however they came, and the bytes th
   const World world(layers_of(2, layer_of(4, 2, 16)));
   const Tokens text = text_of(world.layers(), 200, 10);
   const auto profile = calibrate(world, text);
-  auto codec = sized<foldkv_codec_options>();
-  codec.codec = FOLDKV_CODEC_KIVI;  // keys share scales over 32 tokens
-  foldkv_profile* made = nullptr;
-  REQUIRE(foldkv_profile_from_codec(world.model(), &codec, &made, nullptr) == FOLDKV_OK);
-  const Owned<foldkv_profile> kivi(made);
+  // Its keys share scales over 32 tokens.
+  const auto kivi = codec_profile(world, FOLDKV_CODEC_KIVI);
   foldkv_sequence_options options = f32_options();
   options.sink_tokens = -1;
   options.recent_tokens = -1;
