@@ -66,8 +66,8 @@ TEST_CASE("the same bits alone and among 1, 6 and 31 others, on 1, 3 and 16 thre
   }
 }
 
-// Appends on a thread of its own: what differs from the expected outputs, in words. Checks are made by the caller,
-// since doctest's are not meant for many threads at once.
+// Appends on a thread of its own: what differs from the expected outputs, in words. The caller checks it, since a check
+// that fails ends its test by an exception, which no thread may let out.
 std::string live_beside_others(const World& world, foldkv_sequence* sequence, const Tokens& text,
                                const Outputs& expected) {
   (void)feed(world, {{sequence, &text, 0, 120, false, {}}});
