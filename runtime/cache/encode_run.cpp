@@ -180,17 +180,23 @@ int64_t latent_workspace(const backend::Backend& backend, const PreparedProfile&
                          int64_t encoded_tokens) {
   int64_t bytes = 0;
   for (const PreparedGroup& group : profile.groups) {
-    const int64_t columns = correction_columns(group.correction, group.stacked_width());
-    const backend::LatentLayout& layout = group.layouts[plan];
-    bytes = std::max(bytes, backend.latent_workspace({group.stacked_width(), layout.keys.stored_width,
-                                                      layout.values.stored_width, columns, encoded_tokens,
-                                                      std::max(layout.keys.trellis_width(), layout.values.trellis_width()),
-                                                      layout.run_tokens()}));
+    bytes = std::max(bytes, backend.latent_workspace(latent_shape(group, plan, encoded_tokens)));
   }
   return round_up(bytes, kBlockAlignment);
 }
 
 }  // namespace
+
+backend::LatentShape latent_shape(const PreparedGroup& group, size_t plan, int64_t tokens) {
+  const backend::LatentLayout& layout = group.layouts[plan];
+  return {group.stacked_width(),
+          layout.keys.stored_width,
+          layout.values.stored_width,
+          correction_columns(group.correction, group.stacked_width()),
+          tokens,
+          std::max(layout.keys.trellis_width(), layout.values.trellis_width()),
+          layout.run_tokens()};
+}
 
 int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
                          int64_t encoded_tokens) {

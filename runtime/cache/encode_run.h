@@ -9,6 +9,9 @@
 // same StorageChange; nothing counts until the sequence publishes it.
 namespace foldkv {
 
+// Of a group's tokens in all latent operations.
+[[nodiscard]] backend::LatentShape latent_shape(const PreparedGroup& group, size_t plan, int64_t tokens);
+
 // Of the backend's latent operations for a run of that many tokens of this profile under one of its plans.
 [[nodiscard]] int64_t encode_workspace(const backend::Backend& backend, const PreparedProfile& profile, size_t plan,
                                        int64_t encoded_tokens);

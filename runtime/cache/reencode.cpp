@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/base/checked.h"
-#include "runtime/cache/token_sets.h"
+#include "runtime/cache/encode_run.h"
 #include "runtime/codec/latent_layout.h"
 
 namespace foldkv {
@@ -30,11 +30,7 @@ int64_t pieces_bytes(const PreparedGroup& group) {
 int64_t workspace_bytes(const Sequence& sequence, const PreparedGroup& group, size_t plan) {
   int64_t bytes = 0;
   for (const size_t used : {sequence.policy().plan, plan}) {
-    const backend::LatentLayout& layout = group.layouts[used];
-    bytes = std::max(bytes, sequence.runtime().backend().latent_workspace(
-                                {group.stacked_width(), layout.keys.stored_width, layout.values.stored_width, 0,
-                                 kPieceTokens, std::max(layout.keys.trellis_width(), layout.values.trellis_width()),
-                                 layout.run_tokens()}));
+    bytes = std::max(bytes, sequence.runtime().backend().latent_workspace(latent_shape(group, used, kPieceTokens)));
   }
   return round_up(bytes, kBlockAlignment);
 }

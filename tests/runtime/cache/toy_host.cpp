@@ -164,7 +164,7 @@ std::shared_ptr<Runtime> open_runtime(const RuntimeChoice& choice) {
   options.threads = choice.threads;
   options.deterministic = choice.deterministic;
   const backend::Plugin& plugin = choice.backend == "cpu" ? backend::cpu_plugin() : backend::reference_plugin();
-  auto runtime = Runtime::create(plugin, options, choice.budget);
+  auto runtime = Runtime::create(plugin, options, choice.budget, choice.hooks);
   REQUIRE_MESSAGE(runtime.ok(), std::string(runtime.status().message()));
   return *runtime;
 }
@@ -243,23 +243,27 @@ void gather_input(const ToyHost& host, const std::vector<ToyFeed>& feeds, int64_
   gathered.views.log_sum_exp = writable(gathered.log_sum_exp, rows, shape.query_heads);
 }
 
-LayerOutputs run_step(const std::shared_ptr<Runtime>& runtime, const ToyHost& host, const std::vector<ToyFeed>& feeds,
-                      const StepRules& rules) {
+StatusOr<LayerOutputs> try_step(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
+                                const std::vector<ToyFeed>& feeds, const StepRules& rules) {
   std::vector<Feed> list;
   for (const ToyFeed& feed : feeds) list.push_back({feed.sequence, feed.count, feed.positions, feed.continues});
-  auto step = Step::begin(runtime, std::move(list), rules);
-  REQUIRE_MESSAGE(step.ok(), std::string(step.status().message()));
+  FOLDKV_ASSIGN_OR_RETURN(const auto step, Step::begin(runtime, std::move(list), rules));
   LayerOutputs outputs;
   for (int64_t layer = 0; layer < host.shape().layers; ++layer) {
     GatheredInput input;
     gather_input(host, feeds, layer, rules, input);
-    const Status attended = (*step)->attend(layer, input.views);
-    REQUIRE_MESSAGE(attended.ok(), std::string(attended.message()));
+    FOLDKV_RETURN_IF_ERROR(step->attend(layer, input.views));
     outputs.push_back(std::move(input.output));
   }
-  const Status committed = (*step)->commit();
-  REQUIRE_MESSAGE(committed.ok(), std::string(committed.message()));
+  FOLDKV_RETURN_IF_ERROR(step->commit());
   return outputs;
+}
+
+LayerOutputs run_step(const std::shared_ptr<Runtime>& runtime, const ToyHost& host, const std::vector<ToyFeed>& feeds,
+                      const StepRules& rules) {
+  auto outputs = try_step(runtime, host, feeds, rules);
+  REQUIRE_MESSAGE(outputs.ok(), std::string(outputs.status().message()));
+  return *std::move(outputs);
 }
 
 LayerOutputs feed_in_chunks(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,

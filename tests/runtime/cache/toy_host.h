@@ -55,6 +55,7 @@ struct RuntimeChoice {
   int32_t threads = 1;
   bool deterministic = false;
   int64_t budget = int64_t{1} << 30;
+  RuntimeHooks hooks = {};
 };
 [[nodiscard]] std::shared_ptr<Runtime> open_runtime(const RuntimeChoice& choice);
 [[nodiscard]] const std::vector<std::string>& backend_names();
@@ -92,6 +93,9 @@ struct ToyFeed {
 // One whole step over one or more sequences; fails the test on any error.
 [[nodiscard]] LayerOutputs run_step(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
                                     const std::vector<ToyFeed>& feeds, const StepRules& rules = {});
+// Likewise, for threads and for steps that may fail.
+[[nodiscard]] StatusOr<LayerOutputs> try_step(const std::shared_ptr<Runtime>& runtime, const ToyHost& host,
+                                              const std::vector<ToyFeed>& feeds, const StepRules& rules = {});
 // The input of one layer for feeds' rows, gathered into rows; the vectors must outlive the views.
 struct GatheredInput {
   std::vector<float> hidden, query, key, value, output, log_sum_exp;
