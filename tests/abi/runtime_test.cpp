@@ -149,5 +149,27 @@ TEST_CASE("the host's threads may do the work") {
   CHECK(counter.calls > 0);
 }
 
+TEST_CASE("times, trimming and hooks are there for who asks") {
+  auto options = sized<foldkv_runtime_options>();
+  options.budget_bytes = 1 << 20;
+  options.measure_times = 2;
+  foldkv_runtime* runtime = nullptr;
+  check_refused(FOLDKV_E_ARGUMENT, "options.measure_times",
+                [&](foldkv_error* error) { return foldkv_runtime_create(&options, &runtime, error); });
+  options.measure_times = 1;
+  REQUIRE(foldkv_runtime_create(&options, &runtime, nullptr) == FOLDKV_OK);
+  uint64_t freed = 1;
+  CHECK(foldkv_runtime_trim(runtime, &freed, nullptr) == FOLDKV_OK);
+  CHECK(freed == 0);
+  CHECK(foldkv_runtime_trim(runtime, nullptr, nullptr) == FOLDKV_OK);
+  auto times = sized<foldkv_times>();
+  REQUIRE(foldkv_runtime_get_times(runtime, &times, nullptr) == FOLDKV_OK);
+  CHECK(times.steps == 0);
+  CHECK(times.attend == 0.0);
+  check_refused(FOLDKV_E_ARGUMENT, "times",
+                [&](foldkv_error* error) { return foldkv_runtime_get_times(runtime, nullptr, error); });
+  foldkv_runtime_release(runtime);
+}
+
 }  // namespace
 }  // namespace foldkv::test

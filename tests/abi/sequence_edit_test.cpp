@@ -168,5 +168,48 @@ TEST_CASE("perturb leaves sinks and recent tokens alone unless told otherwise, a
   CHECK(api.rows(api.sequence, 0, FOLDKV_VALUES) == after);
 }
 
+TEST_CASE("a sequence is cut at a position") {
+  ExactApi api;
+  REQUIRE(foldkv_sequence_truncate(api.sequence, 40, nullptr) == FOLDKV_OK);
+  auto stats = sized<foldkv_sequence_stats>();
+  REQUIRE(foldkv_sequence_get_stats(api.sequence, &stats, nullptr) == FOLDKV_OK);
+  CHECK(stats.tokens == 40);
+  CHECK(stats.next_position == 40);
+  CHECK(stats.lowest_truncation == 0);
+  check_refused(FOLDKV_E_ARGUMENT, "position",
+                [&](foldkv_error* error) { return foldkv_sequence_truncate(api.sequence, 41, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "position",
+                [&](foldkv_error* error) { return foldkv_sequence_truncate(api.sequence, -1, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "sequence",
+                [&](foldkv_error* error) { return foldkv_sequence_truncate(nullptr, 0, error); });
+}
+
+TEST_CASE("plans, spilling and descriptions check what they are asked") {
+  ExactApi exact;
+  Api api;
+  api.feed(120, 1);
+  check_refused(FOLDKV_E_STATE, "sequence",
+                [&](foldkv_error* error) { return foldkv_sequence_set_plan(exact.sequence, nullptr, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "plan",
+                [&](foldkv_error* error) { return foldkv_sequence_set_plan(api.sequence, "none such", error); });
+  CHECK(foldkv_sequence_set_plan(api.sequence, nullptr, nullptr) == FOLDKV_OK);
+  CHECK(foldkv_sequence_spill(api.sequence, nullptr) == FOLDKV_E_STATE);
+  auto reclaimable = sized<foldkv_reclaimable>();
+  REQUIRE(foldkv_sequence_get_reclaimable(api.sequence, &reclaimable, nullptr) == FOLDKV_OK);
+  auto stats = sized<foldkv_sequence_stats>();
+  REQUIRE(foldkv_sequence_get_stats(api.sequence, &stats, nullptr) == FOLDKV_OK);
+  CHECK(reclaimable.release == stats.bytes);
+  CHECK(reclaimable.spill > 0);
+  size_t size = 0;
+  REQUIRE(foldkv_sequence_describe(api.sequence, nullptr, 0, &size, nullptr) == FOLDKV_OK);
+  std::string text(size, 'x');
+  check_refused(FOLDKV_E_ARGUMENT, "capacity", [&](foldkv_error* error) {
+    return foldkv_sequence_describe(api.sequence, text.data(), size - 1, &size, error);
+  });
+  REQUIRE(foldkv_sequence_describe(api.sequence, text.data(), size, &size, nullptr) == FOLDKV_OK);
+  CHECK(text.size() == std::string(text.c_str()).size() + 1);
+  CHECK(text.find("tokens: 120 fed") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace foldkv::test

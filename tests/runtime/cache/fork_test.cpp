@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "doctest/doctest.h"
+#include "tests/runtime/cache/eviction_scene.h"
 #include "tests/runtime/cache/exact_access.h"
 #include "tests/runtime/cache/toy_host.h"
 
@@ -194,6 +195,35 @@ TEST_CASE("a thousand forks of a long prompt take no more than one") {
   CHECK(runtime->arena().stats().ledger.total() < one.total() * 102 / 100);
   forks.clear();
   CHECK(runtime->arena().stats().ledger.total() == one.total());
+}
+
+TEST_CASE("an eviction in a fork leaves the original as it was, and goes on when the original is gone") {
+  const ToyHost host{ToyShape{}};
+  const auto runtime = open_runtime({});
+  const auto profile = calibrate(runtime, host, {2, 4, 0, 16, 2});
+  const ToyTokens prompt = host.tokens(kPrompt, 1);
+  const ToyTokens more = host.tokens(kMore, 2);
+  for (const char* name : {"snapkv", "h2o", "bellowskv-evict", "streaming-llm-reindexed"}) {
+    CAPTURE(name);
+    for (const auto& used : {std::shared_ptr<const Profile>(), profile}) {
+      EvictionPolicy policy = small_policy(name, 90, host.shape().layers);
+      policy.selection.interval = policy.reduction.weighting == ValueWeighting::kNone ? 16 : 0;
+      const SequencePolicy options = evicting(policy);
+      auto original = make_sequence(runtime, host, used, options);
+      (void)run_step(runtime, host, {{original, &prompt, 0, kPrompt, true, {}}});
+      const auto fork = fork_of(*original);
+      const std::vector<float> held = everything(*original);
+      REQUIRE(fork->compress().ok());
+      CHECK(fork->held_tokens(0, 0) < kPrompt);
+      CHECK(everything(*original) == held);
+      // Fed alone it would have gone the same way.
+      const auto alone = make_sequence(runtime, host, used, options);
+      (void)run_step(runtime, host, {{alone, &prompt, 0, kPrompt, true, {}}});
+      REQUIRE(alone->compress().ok());
+      original.reset();
+      CHECK(generate(runtime, host, fork, more) == generate(runtime, host, alone, more));
+    }
+  }
 }
 
 TEST_CASE("a sequence in an open step is not forked") {

@@ -266,6 +266,28 @@ TEST_CASE("what does not fit is refused and leaves nothing behind") {
   }
 }
 
+TEST_CASE("free memory in pieces is as good as free memory in one") {
+  const ToyHost host{ToyShape{}};
+  const RestorePlace place{open_runtime({"cpu", 1, false, 600'000}), &host, nullptr};
+  const ToyTokens tokens = host.tokens(kPrompt, 1);
+  Bytes bytes;
+  const auto keeper = make_sequence(place.runtime, host, nullptr);  // of what the model needs, which is in one piece
+  {
+    const auto sequence = make_sequence(place.runtime, host, nullptr);
+    (void)feed(place, sequence, tokens, 0, kPrompt);
+    bytes = saved({sequence});
+  }
+  std::vector<Block> fillers;
+  while (true) {
+    auto filler = Block::allocate(place.runtime->arena(), Role::kModel, 2048);
+    if (!filler.ok()) break;
+    fillers.push_back(*std::move(filler));
+  }
+  for (size_t index = 0; index < fillers.size(); index += 2) fillers[index].reset();
+  CHECK(place.runtime->arena().stats().largest_free < 8192);
+  CHECK(restored(place, bytes).front()->storage().token_count() == kPrompt);
+}
+
 TEST_CASE("a host's failing or cancelling stops saving and restoring") {
   const SmallSnapshot small(0);
   const auto sequence = restored(small.place, small.bytes).front();
