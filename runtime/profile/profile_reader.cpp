@@ -164,7 +164,7 @@ StatusOr<Profile> read_content(const file::Profile& root) {
 
 }  // namespace
 
-StatusOr<Profile> read_profile(const void* bytes, size_t size) {
+StatusOr<ProfileFile> read_profile_file(const void* bytes, size_t size) {
   if (bytes == nullptr) return argument_error("bytes", "bytes: got NULL, expected a profile");
   const auto* file_bytes = static_cast<const uint8_t*>(bytes);
   FOLDKV_ASSIGN_OR_RETURN(const size_t buffer_size,
@@ -179,10 +179,15 @@ StatusOr<Profile> read_profile(const void* bytes, size_t size) {
   if (const Status status = finish_profile(profile); !status.ok()) {
     return corrupt_error(absl::StrCat("the profile contradicts itself: ", status.message()));
   }
-  if (profile.fingerprint != root->fingerprint()) {
+  return ProfileFile{std::move(profile), root->fingerprint()};
+}
+
+StatusOr<Profile> read_profile(const void* bytes, size_t size) {
+  FOLDKV_ASSIGN_OR_RETURN(ProfileFile file, read_profile_file(bytes, size));
+  if (file.profile.fingerprint != file.stated_fingerprint) {
     return corrupt_error("the profile's fingerprint does not fit its content");
   }
-  return profile;
+  return std::move(file.profile);
 }
 
 }  // namespace foldkv
