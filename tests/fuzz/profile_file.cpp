@@ -100,29 +100,6 @@ void make_others(const foldkv_profile* profile, const foldkv_profile_info& info)
   (void)allowed(foldkv_profile_choose_plan(runtime(), model(), profile, &wish, &choice, nullptr));
 }
 
-bool feed(foldkv_sequence* sequence, int64_t tokens) {
-  auto feed = sized<foldkv_feed>();
-  feed.sequence = sequence;
-  feed.token_count = tokens;
-  foldkv_step* step = nullptr;
-  if (!allowed(foldkv_step_begin(runtime(), &feed, 1, nullptr, &step, nullptr))) return false;
-  bool ok = true;
-  for (int32_t layer = 0; ok && layer < kLayers; ++layer) {
-    std::vector<float> query = some_numbers(tokens * kQueryHeads * kHeadSize, 1);
-    std::vector<float> key = some_numbers(tokens * kKeyWidth, 2), value = some_numbers(tokens * kKeyWidth, 3);
-    std::vector<float> output(query.size());
-    auto attend = sized<foldkv_attend>();
-    attend.query = rows_of(query, tokens, kQueryHeads);
-    attend.key = rows_of(key, tokens, kKvHeads);
-    attend.value = rows_of(value, tokens, kKvHeads);
-    attend.output = rows_of(output, tokens, kQueryHeads);
-    ok = allowed(foldkv_step_attend(step, layer, &attend, nullptr));
-  }
-  ok = ok && allowed(foldkv_step_commit(step, nullptr));
-  foldkv_step_release(step);
-  return ok;
-}
-
 // 40 tokens, most of which become latents, and two that attend to them.
 void live(const foldkv_profile* profile, const char* plan) {
   auto options = sized<foldkv_sequence_options>();

@@ -50,6 +50,21 @@ foldkv_model* model() {
   return made;
 }
 
+foldkv_profile* snapshot_profile(int32_t index) {
+  static const std::vector<foldkv_profile*> made = [] {
+    std::vector<foldkv_profile*> profiles = {nullptr};
+    for (const int32_t codec : {FOLDKV_CODEC_INTEGER, FOLDKV_CODEC_KIVI, FOLDKV_CODEC_XKV, FOLDKV_CODEC_MINICACHE}) {
+      auto options = sized<foldkv_codec_options>();
+      options.codec = codec;
+      foldkv_profile* profile = nullptr;
+      must(foldkv_profile_from_codec(model(), &options, &profile, nullptr) == FOLDKV_OK, "a codec's profile");
+      profiles.push_back(profile);
+    }
+    return profiles;
+  }();
+  return made[static_cast<size_t>(index)];
+}
+
 std::vector<float> some_numbers(int64_t count, uint64_t seed) {
   test::Random random(seed);
   std::vector<float> numbers(static_cast<size_t>(count));
@@ -65,6 +80,30 @@ foldkv_tensor rows_of(std::vector<float>& numbers, int64_t rows, int32_t heads) 
   const int64_t shape[] = {rows, heads, kHeadSize};
   std::copy(std::begin(shape), std::end(shape), tensor.shape);
   return tensor;
+}
+
+bool feed(foldkv_sequence* sequence, int64_t tokens, uint32_t flags) {
+  auto feed = sized<foldkv_feed>();
+  feed.sequence = sequence;
+  feed.token_count = tokens;
+  feed.flags = flags;
+  foldkv_step* step = nullptr;
+  if (!allowed(foldkv_step_begin(runtime(), &feed, 1, nullptr, &step, nullptr))) return false;
+  bool ok = true;
+  for (int32_t layer = 0; ok && layer < kLayers; ++layer) {
+    std::vector<float> query = some_numbers(tokens * kQueryHeads * kHeadSize, 1);
+    std::vector<float> key = some_numbers(tokens * kKeyWidth, 2), value = some_numbers(tokens * kKeyWidth, 3);
+    std::vector<float> output(query.size());
+    auto attend = sized<foldkv_attend>();
+    attend.query = rows_of(query, tokens, kQueryHeads);
+    attend.key = rows_of(key, tokens, kKvHeads);
+    attend.value = rows_of(value, tokens, kKvHeads);
+    attend.output = rows_of(output, tokens, kQueryHeads);
+    ok = allowed(foldkv_step_attend(step, layer, &attend, nullptr));
+  }
+  ok = ok && allowed(foldkv_step_commit(step, nullptr));
+  foldkv_step_release(step);
+  return ok;
 }
 
 }  // namespace foldkv::fuzz

@@ -263,6 +263,58 @@ void write_llama2c(const std::filesystem::path& path) {
   Folder(path / "tokenizer").write("llama2c", input.data(), input.size());
 }
 
+foldkv_sequence* new_sequence(const foldkv_profile* profile, const char* policy) {
+  auto options = sized<foldkv_sequence_options>();
+  options.sink_tokens = 2;
+  options.recent_tokens = 6;
+  options.fold_tokens = 32;
+  auto eviction = sized<foldkv_eviction>();
+  if (policy != nullptr) {
+    must(foldkv_policy_find(policy, &eviction, nullptr) == FOLDKV_OK, "there is such a policy");
+    eviction.budget_tokens = 20;
+    eviction.keep_ratio = 0.0;
+    if (eviction.window_tokens > 0) eviction.window_tokens = 4;
+    options.eviction = &eviction;
+  }
+  foldkv_sequence* sequence = nullptr;
+  must(foldkv_sequence_create(runtime(), model(), profile, &options, &sequence, nullptr) == FOLDKV_OK, "a sequence");
+  return sequence;
+}
+
+void save(const Folder& folder, const std::string& name, const std::vector<foldkv_sequence*>& sequences,
+          int32_t compression) {
+  std::string bytes;
+  auto options = sized<foldkv_save_options>();
+  options.compression = compression;
+  const foldkv_write write = [](void* context, const void* piece, size_t size) {
+    static_cast<std::string*>(context)->append(static_cast<const char*>(piece), size);
+    return 0;
+  };
+  must(foldkv_sequences_save(sequences.data(), static_cast<int32_t>(sequences.size()), &options, write, &bytes,
+                             nullptr) == FOLDKV_OK,
+       "a snapshot");
+  folder.write(name, bytes.data(), bytes.size());
+  for (foldkv_sequence* sequence : sequences) foldkv_sequence_release(sequence);
+}
+
+void write_snapshots(const std::filesystem::path& path) {
+  const Folder folder(path / "snapshot_file");
+  const char* const names[kSnapshotProfiles] = {"exact", "integer", "kivi", "xkv", "minicache"};
+  for (int32_t index = 0; index < kSnapshotProfiles; ++index) {
+    foldkv_sequence* const sequence = new_sequence(snapshot_profile(index), nullptr);
+    must(feed(sequence, 42), "a prompt");
+    foldkv_sequence* fork = nullptr;
+    must(foldkv_sequence_fork(sequence, &fork, nullptr) == FOLDKV_OK, "a fork");
+    must(feed(fork, 1), "a token");
+    save(folder, names[index], {sequence, fork}, index == 0 ? 1 : 0);
+  }
+  for (const char* policy : {"snapkv", "h2o", "expected-attention", "streaming-llm-reindexed"}) {
+    foldkv_sequence *const ended = new_sequence(nullptr, policy), *const open = new_sequence(nullptr, policy);
+    must(feed(ended, 30) && feed(open, 25, FOLDKV_FEED_CONTINUES), "prompts");
+    save(folder, policy, {ended, open}, 0);
+  }
+}
+
 }  // namespace
 }  // namespace foldkv::fuzz
 
@@ -272,6 +324,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   foldkv::fuzz::write_profiles_and_calibrations(argv[1]);
+  foldkv::fuzz::write_snapshots(argv[1]);
   foldkv::fuzz::write_lab_files(argv[1]);
   foldkv::fuzz::write_llama2c(argv[1]);
   return 0;
