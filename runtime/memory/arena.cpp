@@ -4,6 +4,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "runtime/memory/device_copy.h"
+#include "runtime/memory/poison.h"
 
 namespace foldkv {
 namespace {
@@ -17,8 +18,7 @@ StatusOr<std::unique_ptr<Arena>> Arena::create(std::shared_ptr<backend::Backend>
     return argument_error("budget_bytes", absl::StrCat("is ", budget, ", expected at least ", kBlockAlignment));
   }
   // The reservation ends on a granule so that every granule may be given back; the budget stays the limit.
-  FOLDKV_ASSIGN_OR_RETURN(std::byte * memory,
-                          backend->reserve_memory(round_up(budget, backend->memory_granularity())));
+  FOLDKV_ASSIGN_OR_RETURN(std::byte * memory, backend->reserve_memory(round_up(budget, backend->memory_granularity())));
   return std::unique_ptr<Arena>(new Arena(std::move(backend), memory, budget));
 }
 
@@ -30,9 +30,13 @@ Arena::Arena(std::shared_ptr<backend::Backend> backend, std::byte* memory, int64
       touched_(static_cast<size_t>(divide_up(budget, granularity_)), false) {
   add_spare();
   insert_free(0, budget_);
+  if (backend_->host_memory()) poison(memory_, round_up(budget_, granularity_));
 }
 
-Arena::~Arena() { backend_->release_memory(memory_, round_up(budget_, granularity_)); }
+Arena::~Arena() {
+  if (backend_->host_memory()) unpoison(memory_, round_up(budget_, granularity_));
+  backend_->release_memory(memory_, round_up(budget_, granularity_));
+}
 
 StatusOr<std::byte*> Arena::allocate(Role role, int64_t bytes) {
   const int64_t size = block_bytes(bytes);
@@ -41,7 +45,7 @@ StatusOr<std::byte*> Arena::allocate(Role role, int64_t bytes) {
   if (range == free_.end()) {
     const int64_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
     return budget_error(size, absl::StrCat("needs a block of ", size, " bytes; ", ledger_.total(), " of the budget of ",
-                                     budget_, " bytes are in use and the largest free block has ", largest));
+                                           budget_, " bytes are in use and the largest free block has ", largest));
   }
   add_spare();
   const auto [offset, available] = *range;
@@ -53,6 +57,7 @@ StatusOr<std::byte*> Arena::allocate(Role role, int64_t bytes) {
   ledger_.charge(role, size);
   peak_ = std::max(peak_, ledger_.total());
   mark_touched(start, size);
+  if (backend_->host_memory()) unpoison(memory_ + start, std::max<int64_t>(bytes, 1));
   return memory_ + start;
 }
 
@@ -65,6 +70,7 @@ void Arena::release(Role role, std::byte* block, int64_t bytes) {
     shared_blocks_ = sharers_.size();
     return;
   }
+  if (backend_->host_memory()) poison(block, size);
   int64_t offset = block - memory_;
   int64_t merged = size;
   auto next = free_.lower_bound(offset);

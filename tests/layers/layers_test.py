@@ -216,7 +216,7 @@ class Planted(unittest.TestCase):
             self.assert_refused(path, f'  #  include "{header}"')
         for path, header in [("backends/cpu/planted.cpp", "oneapi/dnnl/dnnl.hpp"),
                              ("runtime/profile/planted.cpp", "flatbuffers/flatbuffers.h"),
-                             ("runtime/cache/snapshot_writer.cpp", "flatbuffers/flatbuffers.h"),
+                             ("runtime/cache/snapshot/writer.cpp", "flatbuffers/flatbuffers.h"),
                              ("runtime/calibration/planted.cpp", "Eigen/Eigenvalues")]:
             self.assert_allowed(path, f"#include <{header}>")
 

@@ -75,7 +75,10 @@ enum {
   FOLDKV_E_CORRUPT = 8,     /* bytes failed verification */
   FOLDKV_E_NUMERIC = 9,     /* NaN, infinity, or a number beyond the range of its format */
   FOLDKV_E_BACKEND = 10,    /* the backend failed; foldkv_error.native_code has its code */
-  FOLDKV_E_INTERNAL = 11    /* a fault of this library; please report it */
+  FOLDKV_E_INTERNAL = 11,   /* a fault of this library; please report it */
+  FOLDKV_E_FILE = 12,       /* a file, or a callback of the host that stands for one, failed; foldkv_error.native_code has
+                               the code of the system or of the callback */
+  FOLDKV_E_CANCELLED = 13   /* the host set the flag that it had given to the call */
 };
 
 typedef struct foldkv_error {
@@ -135,6 +138,19 @@ typedef struct foldkv_runtime foldkv_runtime;
 typedef void (*foldkv_parallel_for)(void* context, int32_t count, void (*task)(void* task_context, int32_t index),
                                     void* task_context);
 
+enum { FOLDKV_LOG_ERROR = 1, FOLDKV_LOG_WARNING = 2, FOLDKV_LOG_INFO = 3 };
+
+/* What the library would print, had it the right to. Called by the thread that is in a call of the library, from several
+ * threads at once when several are; never during foldkv_step_attend. It must not call the library. */
+typedef void (*foldkv_log)(void* context, int32_t level, const char* message);
+
+/* Asked when a call does not find needed_bytes in one piece within the budget. The host may free memory here: release,
+ * truncate, compress, spill or re-plan sequences that are in no open step of any thread, and answers 1; the call tries
+ * once more. 0: the call fails with FOLDKV_E_BUDGET. Asked again as long as it answers 1 and bytes have become free.
+ * The calls that ask: foldkv_sequence_create, _compress, _set_plan, _restore and foldkv_step_begin, and every call that
+ * brings back a spilled sequence. */
+typedef int32_t (*foldkv_pressure)(void* context, uint64_t needed_bytes);
+
 typedef struct foldkv_runtime_options {
   uint32_t struct_size;
   int32_t device;              /* index of the backend's device */
@@ -146,6 +162,14 @@ typedef struct foldkv_runtime_options {
   const char* instruction_set; /* NULL: the best of this machine; or "portable", "avx2", "avx512" */
   foldkv_parallel_for parallel_for; /* the host's threads instead of own ones */
   void* parallel_for_context;
+  foldkv_log log;              /* NULL: nothing is said */
+  void* log_context;
+  foldkv_pressure pressure;    /* NULL: FOLDKV_E_BUDGET at once */
+  void* pressure_context;
+  const char* spill_directory; /* where foldkv_sequence_spill may put files, which have no name and vanish with the
+                                  process. NULL: nowhere. Copied */
+  int32_t measure_times;       /* 1: foldkv_runtime_get_times counts */
+  int32_t reserved;
 } foldkv_runtime_options;
 
 FOLDKV_API foldkv_status foldkv_runtime_create(const foldkv_runtime_options* options, foldkv_runtime** runtime,
@@ -178,9 +202,33 @@ typedef struct foldkv_runtime_stats {
   char backend[32];
   char instruction_set[32];
   int64_t sequence_count;
+  int64_t spilled_sequences;
+  uint64_t spilled_bytes;  /* in files */
 } foldkv_runtime_stats;
 
 FOLDKV_API foldkv_status foldkv_runtime_get_stats(const foldkv_runtime* runtime, foldkv_runtime_stats* stats,
+                                                  foldkv_error* error);
+
+/* Gives memory that is free within the budget, but was touched before, back to the system. A runtime does so by itself,
+ * but keeps some for the next step. freed_bytes may be NULL. */
+FOLDKV_API foldkv_status foldkv_runtime_trim(foldkv_runtime* runtime, uint64_t* freed_bytes, foldkv_error* error);
+
+/* Seconds that calls of all threads have spent, by what they did. They do not overlap. Zeros without measure_times. */
+typedef struct foldkv_times {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double project; /* products of hidden states and weights, norms and rotation of queries */
+  double append;  /* writing new keys and values */
+  double attend;
+  double score;   /* writing down attention for eviction policies */
+  double decide;  /* choosing the tokens that stay, and moving them */
+  double encode;  /* compression */
+  double save;    /* saving and spilling */
+  double restore; /* and bringing back */
+  int64_t steps;  /* committed */
+} foldkv_times;
+
+FOLDKV_API foldkv_status foldkv_runtime_get_times(const foldkv_runtime* runtime, foldkv_times* times,
                                                   foldkv_error* error);
 
 /* ----------------------------------------------------------------------------------------- model */
@@ -837,6 +885,11 @@ typedef struct foldkv_sequence_stats {
   double expected_energy_out_of_basis[2]; /* likewise, of the calibration text; 0: the profile does not know */
   int64_t held_head_tokens; /* tokens that KV heads hold, exact or latent, summed over layers and heads */
   int64_t fed_head_tokens;  /* likewise, had none been evicted */
+  uint64_t shared_bytes;    /* the part of bytes in pages that other sequences hold too; the runtime's ledger counts them
+                               once */
+  int64_t lowest_truncation; /* the lowest position for foldkv_sequence_truncate: tokens were evicted before it */
+  int32_t plan;              /* index among the profile's */
+  int32_t spilled;           /* 1: in a file; the ledger then has what is in memory still */
 } foldkv_sequence_stats;
 
 FOLDKV_API foldkv_status foldkv_sequence_get_stats(const foldkv_sequence* sequence, foldkv_sequence_stats* stats,
@@ -870,11 +923,24 @@ FOLDKV_API foldkv_status foldkv_sequence_rebuild(const foldkv_sequence* sequence
                                                  const foldkv_tensor* output, foldkv_error* error);
 
 /* An independent sequence with the same tokens, positions, latents, means, correction and options. Either may be fed,
- * changed and released without the other. In this version the pages are copied: the fork takes the bytes of a copy, and
- * FOLDKV_E_BUDGET says that they do not fit; a later version may share them until one of the two writes. FOLDKV_E_STATE
- * while the sequence is part of an open step. A calibrator that is attached stays with the original alone. */
+ * changed and released without the other. Both hold the same pages until one of them writes to a page, which then gets a
+ * copy of its own: a fork takes no bytes of the budget, whatever the length, and only its list of pages on the host. A
+ * prompt that many continue is fed once and forked for each. FOLDKV_E_STATE while the sequence is part of an open step. A
+ * calibrator that is attached stays with the original alone. */
 FOLDKV_API foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, foldkv_sequence** fork,
                                               foldkv_error* error);
+
+/* Forgets the tokens at this position and beyond, as if they had never been fed; the next token goes to this position
+ * unless the host says otherwise. Takes time for what goes, not for what stays. 0 to next_position of the sequence.
+ *  - Exact tokens that stay remain exact, latents remain latents: nothing is encoded or rebuilt. (Tokens of a codec whose
+ *    runs of tokens share scales, KIVI, become exact again where a run is cut.)
+ *  - A cut within the prompt opens it again: the next step without FOLDKV_FEED_CONTINUES compresses as at its end.
+ *  - FOLDKV_E_STATE below lowest_truncation of the stats: an eviction chose among tokens up to there, and what it dropped
+ *    is gone. To reject drafts under a policy that evicts in generation, feed them with FOLDKV_FEED_CONTINUES.
+ *  - What an eviction policy has added up of attention keeps the part of the tokens that are forgotten.
+ * Speculative decoding feeds k drafts in one step and truncates to those accepted; a prefix is used again under another
+ * suffix by a fork that is truncated to it. FOLDKV_E_STATE while the sequence is part of an open step. */
+FOLDKV_API foldkv_status foldkv_sequence_truncate(foldkv_sequence* sequence, int64_t position, foldkv_error* error);
 
 typedef struct foldkv_replace_options {
   uint32_t struct_size;
@@ -913,6 +979,116 @@ typedef struct foldkv_perturb_options {
 FOLDKV_API foldkv_status foldkv_sequence_perturb(foldkv_sequence* sequence, const foldkv_perturb_options* options,
                                                  foldkv_error* error);
 
+/* Re-encodes the latents under another plan of the profile, as a rule a smaller one, from what they rebuild. Means, bases
+ * and exact tokens stay; the error of the old plan stays too, so the result is a little worse than the new plan's own.
+ * NULL: the profile's first plan. Needs room for the new pages beside the old ones: FOLDKV_E_BUDGET says how much.
+ * FOLDKV_E_UNSUPPORTED for codecs without plans. */
+FOLDKV_API foldkv_status foldkv_sequence_set_plan(foldkv_sequence* sequence, const char* plan, foldkv_error* error);
+
+/* Writes the sequence's pages to a file in the runtime's spill directory and gives them back. Pages that other sequences
+ * hold too stay in memory. The next call that needs the sequence brings it back (FOLDKV_E_BUDGET when it does not fit,
+ * FOLDKV_E_CORRUPT when the file's bytes are not those written). FOLDKV_E_STATE without a spill directory, or while the
+ * sequence is in use. Spilling a spilled sequence does nothing. */
+FOLDKV_API foldkv_status foldkv_sequence_spill(foldkv_sequence* sequence, foldkv_error* error);
+
+/* What each way to free memory would bring, in bytes of the budget. Of pages shared with other sequences nothing. */
+typedef struct foldkv_reclaimable {
+  uint32_t struct_size;
+  int32_t smallest_plan;   /* index of the plan with the fewest bytes per token */
+  uint64_t release;        /* foldkv_sequence_release */
+  uint64_t spill;          /* foldkv_sequence_spill */
+  uint64_t compress;       /* foldkv_sequence_compress, as an estimate */
+  uint64_t plan;           /* foldkv_sequence_set_plan to the smallest plan */
+  uint64_t plan_room;      /* that must be free to do so */
+} foldkv_reclaimable;
+
+FOLDKV_API foldkv_status foldkv_sequence_get_reclaimable(const foldkv_sequence* sequence, foldkv_reclaimable* reclaimable,
+                                                         foldkv_error* error);
+
+/* A description of the sequence for reports of faults, in lines of text: options, counts, bytes, the runs of positions of
+ * every layer. No key, value or token is in it. *size receives the bytes needed, the final 0 included; with text NULL that
+ * is all. */
+FOLDKV_API foldkv_status foldkv_sequence_describe(const foldkv_sequence* sequence, char* text, size_t capacity,
+                                                  size_t* size, foldkv_error* error);
+
+/* -------------------------------------------------------------------------------------- snapshots */
+
+/* A snapshot holds one or more sequences of one model and one profile: everything that changes what they answer (tokens,
+ * positions, codes, means, options, what eviction policies remember), with checksums, and fingerprints of model, profile
+ * and plan. Sequences saved together share pages in it as they do in memory. It is read by every backend, on every
+ * little-endian machine, and by every later version of the library; each decodes the same values. Threads, device and budget are not part of it. */
+
+/* Takes or gives size bytes. Anything but 0 stops the call, which fails with FOLDKV_E_FILE and that native_code. */
+typedef int32_t (*foldkv_write)(void* context, const void* bytes, size_t size);
+typedef int32_t (*foldkv_read)(void* context, void* bytes, size_t size);
+
+typedef struct foldkv_save_options {
+  uint32_t struct_size;
+  int32_t compression;   /* of pages, by zstd: level 1 to 19. 0: none. Codes are dense already; exact tokens shrink a little */
+  const void* note;      /* bytes of the host that belong to the snapshot (its tokens, say); NULL: none */
+  size_t note_size;      /* up to 16 MiB */
+  const int32_t* cancel; /* the call ends with FOLDKV_E_CANCELLED soon after this becomes non-zero; NULL: never */
+} foldkv_save_options;
+
+/* Writes a snapshot piece by piece, in memory for one page. The sequences may be read by others meanwhile, not changed
+ * (FOLDKV_E_STATE while one is part of an open step). options NULL: defaults. */
+FOLDKV_API foldkv_status foldkv_sequences_save(const foldkv_sequence* const* sequences, int32_t sequence_count,
+                                               const foldkv_save_options* options, foldkv_write write, void* context,
+                                               foldkv_error* error);
+/* To a file: written under another name in the same folder, forced to the disk, then renamed, so that at every moment the
+ * path names the whole old file or the whole new one. */
+FOLDKV_API foldkv_status foldkv_sequences_save_file(const foldkv_sequence* const* sequences, int32_t sequence_count,
+                                                    const foldkv_save_options* options, const char* path,
+                                                    foldkv_error* error);
+/* To a buffer. *size receives the bytes needed; with buffer NULL that is all that happens. */
+FOLDKV_API foldkv_status foldkv_sequence_save(const foldkv_sequence* sequence, const foldkv_save_options* options,
+                                              void* buffer, size_t capacity, size_t* size, foldkv_error* error);
+
+typedef struct foldkv_restore_options {
+  uint32_t struct_size;
+  uint32_t reserved;
+  const char* plan;      /* the plan that the sequences must have been saved under. NULL: any */
+  const int32_t* cancel; /* as in foldkv_save_options */
+} foldkv_restore_options;
+
+/* Makes the snapshot's sequences anew: sequences[0 .. *sequence_count - 1], which the caller releases. All of it is
+ * verified before any is handed out. FOLDKV_E_CORRUPT when a byte is not as it was written, FOLDKV_E_MISMATCH naming
+ * "model", "profile" or "options.plan" when it was made for another one, FOLDKV_E_VERSION when it comes from a newer
+ * library, FOLDKV_E_ARGUMENT "capacity" when it holds more sequences. profile: as when they were created. options NULL:
+ * defaults. */
+FOLDKV_API foldkv_status foldkv_sequences_restore(foldkv_runtime* runtime, const foldkv_model* model,
+                                                  const foldkv_profile* profile, const foldkv_restore_options* options,
+                                                  foldkv_read read, void* context, foldkv_sequence** sequences,
+                                                  int32_t capacity, int32_t* sequence_count, foldkv_error* error);
+FOLDKV_API foldkv_status foldkv_sequences_restore_file(foldkv_runtime* runtime, const foldkv_model* model,
+                                                       const foldkv_profile* profile,
+                                                       const foldkv_restore_options* options, const char* path,
+                                                       foldkv_sequence** sequences, int32_t capacity,
+                                                       int32_t* sequence_count, foldkv_error* error);
+/* From a buffer that holds one sequence, and nothing else. */
+FOLDKV_API foldkv_status foldkv_sequence_restore(foldkv_runtime* runtime, const foldkv_model* model,
+                                                 const foldkv_profile* profile, const foldkv_restore_options* options,
+                                                 const void* bytes, size_t size, foldkv_sequence** sequence,
+                                                 foldkv_error* error);
+
+typedef struct foldkv_snapshot_info {
+  uint32_t struct_size;
+  int32_t sequence_count;
+  uint64_t model_fingerprint;
+  uint64_t profile_fingerprint; /* of the bases; 0: saved without a profile */
+  uint64_t page_bytes;          /* what its pages take in memory */
+  uint64_t note_size;
+  int64_t tokens;               /* of the first sequence, fed */
+  int64_t next_position;        /* likewise */
+  char model_name[128];
+  char plan[32];                /* of the first sequence */
+  char made_by[64];             /* library and version */
+} foldkv_snapshot_info;
+
+/* Reads and verifies the part before the pages. note: NULL, or room for note_size bytes. */
+FOLDKV_API foldkv_status foldkv_snapshot_inspect(foldkv_read read, void* context, foldkv_snapshot_info* info, void* note,
+                                                 size_t note_capacity, foldkv_error* error);
+
 /* ------------------------------------------------------------------------------------------ step */
 
 typedef struct foldkv_step foldkv_step;
@@ -941,6 +1117,8 @@ struct foldkv_step_options {
   int32_t input;  /* default: hidden states when the model has weights, else q, k, v */
   int32_t output; /* default: context */
   int32_t reserved;
+  const int32_t* cancel; /* foldkv_step_attend and _commit end with FOLDKV_E_CANCELLED soon after this becomes non-zero;
+                            the step may be tried further or released. Borrowed until then. NULL: never */
 };
 
 /* Reserves everything that the tokens can need in all layers, compression at commit included, or fails with
