@@ -152,6 +152,7 @@ StatusOr<SolveOptions> read_solve_options(const foldkv_solve_options* source) {
   FOLDKV_RETURN_IF_ERROR(check_flag(options.use_metric, "options.use_metric"));
   rules.use_metric = options.use_metric == 1;
   if (options.metric_floor != 0.0) rules.metric_floor = options.metric_floor;
+  rules.cancellation = Cancellation(options.cancel);
   FOLDKV_ASSIGN_OR_RETURN(rules.key_bands, read_bands(options.key_bands, options.key_band_count, "options.key_bands"));
   FOLDKV_ASSIGN_OR_RETURN(rules.value_bands,
                           read_bands(options.value_bands, options.value_band_count, "options.value_bands"));

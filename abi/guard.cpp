@@ -34,7 +34,8 @@ void copy_text(char* target, size_t capacity, absl::string_view text) {
   std::memset(target + length, 0, capacity - length);
 }
 
-// Messages of the core begin with the field that is wrong, "bits: got 9 ..."; the argument, "options.bits", says it already.
+// Messages of the core begin with the field that is wrong, "bits: got 9 ..."; the argument, "options.bits", says it
+// already.
 absl::string_view without_field(absl::string_view message, absl::string_view argument) {
   for (absl::string_view field = argument; !field.empty();) {
     if (absl::StartsWith(message, absl::StrCat(field, ": "))) return message.substr(field.size() + 2);
@@ -54,8 +55,9 @@ foldkv_status report(const Status& status, foldkv_error* error) {
   error->native_code = native_code_of(status);
   const std::string argument = argument_of(status);
   copy_text(error->argument, sizeof(error->argument), argument);
-  const std::string message = argument.empty() ? std::string(status.message())
-                                               : absl::StrCat(argument, ": ", without_field(status.message(), argument));
+  const std::string message = argument.empty()
+                                  ? std::string(status.message())
+                                  : absl::StrCat(argument, ": ", without_field(status.message(), argument));
   copy_text(error->message, sizeof(error->message), message);
   return code;
 }

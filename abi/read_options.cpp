@@ -35,8 +35,7 @@ StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* so
     return argument_error("options.dtype", absl::StrCat("is ", options.dtype, ", expected 0 to 3"));
   }
   if (options.dtype != 0) policy.format = static_cast<NumberFormat>(options.dtype);
-  FOLDKV_ASSIGN_OR_RETURN(policy.sink_tokens,
-                          count_or(options.sink_tokens, policy.sink_tokens, "options.sink_tokens"));
+  FOLDKV_ASSIGN_OR_RETURN(policy.sink_tokens, count_or(options.sink_tokens, policy.sink_tokens, "options.sink_tokens"));
   FOLDKV_ASSIGN_OR_RETURN(policy.recent_tokens,
                           count_or(options.recent_tokens, policy.recent_tokens, "options.recent_tokens"));
   FOLDKV_ASSIGN_OR_RETURN(const int64_t fold,
@@ -62,8 +61,8 @@ StatusOr<StepRules> read_step_options(const foldkv_step_options* source, absl::s
     return argument_error(name + ".output", absl::StrCat("is ", options.output, ", expected 0 to 2"));
   }
   StepRules rules;
-  rules.hidden_input = options.input == FOLDKV_INPUT_HIDDEN ||
-                       (options.input == FOLDKV_INPUT_DEFAULT && model.has_weights());
+  rules.hidden_input =
+      options.input == FOLDKV_INPUT_HIDDEN || (options.input == FOLDKV_INPUT_DEFAULT && model.has_weights());
   rules.projected_output = options.output == FOLDKV_OUTPUT_PROJECTED;
   rules.cancellation = Cancellation(options.cancel);
   return rules;

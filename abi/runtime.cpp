@@ -12,8 +12,7 @@ namespace {
 
 constexpr int32_t kLargestThreadCount = 1024;
 
-StatusOr<backend::DeviceOptions> device_options(const foldkv_runtime_options& options,
-                                                const backend::Plugin& plugin) {
+StatusOr<backend::DeviceOptions> device_options(const foldkv_runtime_options& options, const backend::Plugin& plugin) {
   if (options.device < 0 || options.device >= plugin.device_count()) {
     return argument_error("options.device", absl::StrCat("is ", options.device, ", backend ", plugin.name, " has ",
                                                          plugin.device_count(), " devices"));

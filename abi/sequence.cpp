@@ -34,8 +34,8 @@ StatusOr<Estimate> estimate(const foldkv_runtime* runtime, const foldkv_model* m
   FOLDKV_RETURN_IF_ERROR(require(runtime, "runtime"));
   FOLDKV_RETURN_IF_ERROR(require(model, "model"));
   constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  for (const auto& [name, count] : {std::pair{"prompt_tokens", question.prompt_tokens},
-                                    std::pair{"generated_tokens", question.generated_tokens}}) {
+  for (const auto& [name, count] :
+       {std::pair{"prompt_tokens", question.prompt_tokens}, std::pair{"generated_tokens", question.generated_tokens}}) {
     if (count < 0 || count > kLargest) {
       return argument_error(name, absl::StrCat("is ", count, ", expected 0 to ", kLargest));
     }
@@ -97,7 +97,8 @@ StatusOr<std::optional<int64_t>> read_head(const Sequence& sequence, const foldk
     return argument_error("options.one_head", absl::StrCat("is ", options.one_head, ", expected 0 or 1"));
   }
   if (options.one_head == 0) return std::nullopt;
-  FOLDKV_RETURN_IF_ERROR(check_head(options.kv_head, "options.kv_head", sequence.model().layer(options.layer).kv_heads));
+  FOLDKV_RETURN_IF_ERROR(
+      check_head(options.kv_head, "options.kv_head", sequence.model().layer(options.layer).kv_heads));
   return options.kv_head;
 }
 
@@ -138,8 +139,7 @@ Status rebuild(const Sequence& sequence, const foldkv_rebuild_options* source, c
   }
   const int64_t left = tokens - options.first_token;
   if (options.token_count < 0 || options.token_count > left) {
-    return argument_error("options.token_count",
-                          absl::StrCat("is ", options.token_count, ", expected 0 to ", left));
+    return argument_error("options.token_count", absl::StrCat("is ", options.token_count, ", expected 0 to ", left));
   }
   RebuildQuestion question;
   question.layer = options.layer;
@@ -160,9 +160,9 @@ Status rebuild(const Sequence& sequence, const foldkv_rebuild_options* source, c
 
 extern "C" {
 
-foldkv_status foldkv_sequence_create(foldkv_runtime* runtime, const foldkv_model* model,
-                                     const foldkv_profile* profile, const foldkv_sequence_options* options,
-                                     foldkv_sequence** sequence, foldkv_error* error) {
+foldkv_status foldkv_sequence_create(foldkv_runtime* runtime, const foldkv_model* model, const foldkv_profile* profile,
+                                     const foldkv_sequence_options* options, foldkv_sequence** sequence,
+                                     foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> foldkv::Status {
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::require(sequence, "sequence"));
     FOLDKV_ASSIGN_OR_RETURN(std::shared_ptr<foldkv::Sequence> created,

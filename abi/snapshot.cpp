@@ -36,7 +36,8 @@ StatusOr<SaveOptions> read_save_options(const foldkv_save_options* source) {
   return result;
 }
 
-StatusOr<std::vector<std::shared_ptr<Sequence>>> read_sequences(const foldkv_sequence* const* sequences, int32_t count) {
+StatusOr<std::vector<std::shared_ptr<Sequence>>> read_sequences(const foldkv_sequence* const* sequences,
+                                                                int32_t count) {
   if (count < 1) return argument_error("sequence_count", absl::StrCat("is ", count, ", expected 1 or more"));
   FOLDKV_RETURN_IF_ERROR(require(sequences, "sequences"));
   std::vector<std::shared_ptr<Sequence>> list;
@@ -161,12 +162,14 @@ Status restore_from_buffer(RestoreTarget target, const void* bytes, size_t size)
   FOLDKV_RETURN_IF_ERROR(require(bytes, "bytes"));
   std::span<const std::byte> rest(static_cast<const std::byte*>(bytes), size);
   FOLDKV_ASSIGN_OR_RETURN(auto restored, restore(target, [&](std::span<std::byte> wanted) {
-    if (wanted.size() > rest.size()) return corrupt_error("the snapshot is not whole: the buffer ends too early");
-    std::copy_n(rest.begin(), wanted.size(), wanted.begin());
-    rest = rest.subspan(wanted.size());
-    return absl::OkStatus();
-  }));
-  if (!rest.empty()) return corrupt_error("the snapshot is not whole or has been changed: the buffer goes on behind it");
+                            if (wanted.size() > rest.size())
+                              return corrupt_error("the snapshot is not whole: the buffer ends too early");
+                            std::copy_n(rest.begin(), wanted.size(), wanted.begin());
+                            rest = rest.subspan(wanted.size());
+                            return absl::OkStatus();
+                          }));
+  if (!rest.empty())
+    return corrupt_error("the snapshot is not whole or has been changed: the buffer goes on behind it");
   hand_out(std::move(restored), target);
   return absl::OkStatus();
 }
@@ -207,14 +210,13 @@ extern "C" {
 foldkv_status foldkv_sequences_save(const foldkv_sequence* const* sequences, int32_t sequence_count,
                                     const foldkv_save_options* options, foldkv_write write, void* context,
                                     foldkv_error* error) {
-  return foldkv::abi::guard(
-      error, [&] { return foldkv::abi::save_to(sequences, sequence_count, options, write, context); });
+  return foldkv::abi::guard(error,
+                            [&] { return foldkv::abi::save_to(sequences, sequence_count, options, write, context); });
 }
 
 foldkv_status foldkv_sequences_save_file(const foldkv_sequence* const* sequences, int32_t sequence_count,
                                          const foldkv_save_options* options, const char* path, foldkv_error* error) {
-  return foldkv::abi::guard(error,
-                            [&] { return foldkv::abi::save_to_file(sequences, sequence_count, options, path); });
+  return foldkv::abi::guard(error, [&] { return foldkv::abi::save_to_file(sequences, sequence_count, options, path); });
 }
 
 foldkv_status foldkv_sequence_save(const foldkv_sequence* sequence, const foldkv_save_options* options, void* buffer,
@@ -245,10 +247,9 @@ foldkv_status foldkv_sequences_restore_file(foldkv_runtime* runtime, const foldk
   });
 }
 
-foldkv_status foldkv_sequence_restore(foldkv_runtime* runtime, const foldkv_model* model,
-                                      const foldkv_profile* profile, const foldkv_restore_options* options,
-                                      const void* bytes, size_t size, foldkv_sequence** sequence,
-                                      foldkv_error* error) {
+foldkv_status foldkv_sequence_restore(foldkv_runtime* runtime, const foldkv_model* model, const foldkv_profile* profile,
+                                      const foldkv_restore_options* options, const void* bytes, size_t size,
+                                      foldkv_sequence** sequence, foldkv_error* error) {
   return foldkv::abi::guard(error, [&] {
     return foldkv::abi::restore_from_buffer({runtime, model, profile, options, sequence, 1, nullptr}, bytes, size);
   });
@@ -256,8 +257,7 @@ foldkv_status foldkv_sequence_restore(foldkv_runtime* runtime, const foldkv_mode
 
 foldkv_status foldkv_snapshot_inspect(foldkv_read read, void* context, foldkv_snapshot_info* info, void* note,
                                       size_t note_capacity, foldkv_error* error) {
-  return foldkv::abi::guard(error,
-                            [&] { return foldkv::abi::inspect(read, context, info, note, note_capacity); });
+  return foldkv::abi::guard(error, [&] { return foldkv::abi::inspect(read, context, info, note, note_capacity); });
 }
 
 }  // extern "C"

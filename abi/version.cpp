@@ -18,7 +18,8 @@ const char* foldkv_version(void) { return FOLDKV_VERSION_TEXT; }
 int32_t foldkv_abi_version(void) { return FOLDKV_ABI_VERSION; }
 
 const char* foldkv_build_info(void) {
-  return "foldkv " FOLDKV_VERSION_TEXT ", "
+  return "foldkv " FOLDKV_VERSION_TEXT
+         ", "
 #if defined(__clang__)
          "clang " __clang_version__
 #else
@@ -63,8 +64,8 @@ int32_t foldkv_backend_count(void) { return foldkv::abi::backend_count(); }
 foldkv_status foldkv_backend_get(int32_t index, foldkv_backend_info* info, foldkv_error* error) {
   return foldkv::abi::guard(error, [&]() -> Status {
     if (index < 0 || index >= foldkv::abi::backend_count()) {
-      return foldkv::argument_error(
-          "index", absl::StrCat("is ", index, ", expected 0 to ", foldkv::abi::backend_count() - 1));
+      return foldkv::argument_error("index",
+                                    absl::StrCat("is ", index, ", expected 0 to ", foldkv::abi::backend_count() - 1));
     }
     FOLDKV_RETURN_IF_ERROR(foldkv::abi::check_output_struct(info, "info"));
     const foldkv::backend::Plugin& plugin = foldkv::abi::backend_at(index);

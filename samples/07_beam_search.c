@@ -1,8 +1,8 @@
 /*
  * 7. Forks: beam search over one prompt.
  *
- * A fork holds the pages of its original until one of the two writes to them. The prompt is fed once and lies in memory once,
- * however many beams go on from it; a beam that loses is released, and what it alone held is free.
+ * A fork holds the pages of its original until one of the two writes to them. The prompt is fed once and lies in memory
+ * once, however many beams go on from it; a beam that loses is released, and what it alone held is free.
  */
 #include "toy_model.h"
 

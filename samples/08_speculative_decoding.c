@@ -1,9 +1,9 @@
 /*
  * 8. Truncation: speculative decoding.
  *
- * A cheap guesser proposes a few words; the model reads them all in one step and keeps those that it would have said itself.
- * The rest is cut off again with foldkv_sequence_truncate, which leaves no trace: the text is the one that the model
- * writes alone, word by word, in fewer steps. Here the guesser knows the model's words, and lies now and then.
+ * A cheap guesser proposes a few words; the model reads them all in one step and keeps those that it would have said
+ * itself. The rest is cut off again with foldkv_sequence_truncate, which leaves no trace: the text is the one that the
+ * model writes alone, word by word, in fewer steps. Here the guesser knows the model's words, and lies now and then.
  */
 #include "toy_model.h"
 
@@ -34,7 +34,8 @@ static int write_alone(foldkv_runtime* runtime, foldkv_sequence* sequence, int n
 }
 
 /* With guesses: the word that is certain and DRAFTS guesses in each step. */
-static int write_with_drafts(foldkv_runtime* runtime, foldkv_sequence* sequence, int next, const int* guesses, int* text) {
+static int write_with_drafts(foldkv_runtime* runtime, foldkv_sequence* sequence, int next, const int* guesses,
+                             int* text) {
   float logits[DRAFTS + 1][WORDS];
   foldkv_error error = FOLDKV_INIT(foldkv_error);
   int steps = 0, written = 0;

@@ -1,9 +1,9 @@
 /*
  * 9. Snapshots, spilling and pressure: more conversations than memory.
  *
- * A snapshot outlives the process: it says which model, profile and options it belongs to and is refused by any other. A
- * spilled sequence goes to a file of the process and comes back by itself. A runtime that runs out of budget asks the host,
- * which knows what is cold.
+ * A snapshot outlives the process: it says which model, profile and options it belongs to and is refused by any other.
+ * A spilled sequence goes to a file of the process and comes back by itself. A runtime that runs out of budget asks the
+ * host, which knows what is cold.
  */
 #include "toy_model.h"
 

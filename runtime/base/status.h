@@ -46,10 +46,10 @@ using absl::StatusOr;
 #define FOLDKV_CONCAT_INNER(a, b) a##b
 #define FOLDKV_CONCAT(a, b) FOLDKV_CONCAT_INNER(a, b)
 
-#define FOLDKV_RETURN_IF_ERROR(expression)                         \
-  do {                                                             \
-    ::absl::Status foldkv_return_status = (expression);            \
-    if (!foldkv_return_status.ok()) return foldkv_return_status;   \
+#define FOLDKV_RETURN_IF_ERROR(expression)                       \
+  do {                                                           \
+    ::absl::Status foldkv_return_status = (expression);          \
+    if (!foldkv_return_status.ok()) return foldkv_return_status; \
   } while (false)
 
 #define FOLDKV_ASSIGN_OR_RETURN(declaration, expression) \

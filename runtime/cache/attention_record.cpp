@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "runtime/base/checked.h"
-#include "runtime/memory/device_copy.h"
 #include "runtime/cache/eviction_needs.h"
 #include "runtime/cache/step_scratch.h"
 #include "runtime/cache/token_pages.h"
+#include "runtime/memory/device_copy.h"
 
 namespace foldkv {
 namespace {

@@ -31,8 +31,8 @@ void add_policy(const Sequence& sequence, std::string& text) {
   if (profile != nullptr) {
     absl::StrAppend(&text, ", plan ", profile->plans[policy.plan].name, ", profile ", absl::Hex(profile->fingerprint));
   }
-  absl::StrAppend(&text, "\nmodel: ", sequence.model().layer_count(), " layers, ", absl::Hex(sequence.model().fingerprint()),
-                  " \"", sequence.model().name(), "\"\n");
+  absl::StrAppend(&text, "\nmodel: ", sequence.model().layer_count(), " layers, ",
+                  absl::Hex(sequence.model().fingerprint()), " \"", sequence.model().name(), "\"\n");
   if (policy.eviction == nullptr) return;
   const EvictionPolicy& rules = policy.eviction->policy;
   absl::StrAppend(&text, "eviction: ", rules.name.empty() ? "custom" : rules.name, ", scorer ",

@@ -55,8 +55,7 @@ GroupRun group_run(Sequence& sequence, int64_t group, const StorageChange& chang
   const auto index = static_cast<size_t>(group);
   const PreparedGroup& prepared = sequence.shared_profile()->data.groups[index];
   GroupRun run{sequence, prepared, prepared.layouts[sequence.policy().plan], storage.groups()[index], {}, {}};
-  const std::vector<int32_t>& slots =
-      kept.encoded[static_cast<size_t>(storage.latent_index_of(group))];
+  const std::vector<int32_t>& slots = kept.encoded[static_cast<size_t>(storage.latent_index_of(group))];
   run.first_slot = storage.sink_slots();
   run.first_latent_slot = storage.latent_tokens(group);
   run.count = std::ssize(slots);

@@ -17,8 +17,8 @@ namespace foldkv {
                                        int64_t encoded_tokens);
 
 // Writes latents, means, correction and positions of the tokens that become latents to unpublished slots, and tells the
-// energies of their rows (measure_energy). Cancelled between groups. Numeric error when something does not fit its format: what is published is
-// untouched.
+// energies of their rows (measure_energy). Cancelled between groups. Numeric error when something does not fit its
+// format: what is published is untouched.
 [[nodiscard]] StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, const KeptTokens& kept,
                                             std::byte* workspace, Cancellation cancellation = Cancellation());
 

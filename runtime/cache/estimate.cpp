@@ -70,9 +70,8 @@ class CountedLife {
     FOLDKV_ASSIGN_OR_RETURN(needs.commit_bytes,
                             decide_workspace(runtime_, model_, question_.policy, storage_, record, moment));
     if (change.encoded_tokens > 0) {
-      needs.commit_bytes =
-          std::max(needs.commit_bytes, encode_workspace(runtime_.backend(), profile_, question_.policy.plan,
-                                                        change.encoded_tokens));
+      needs.commit_bytes = std::max(needs.commit_bytes, encode_workspace(runtime_.backend(), profile_,
+                                                                         question_.policy.plan, change.encoded_tokens));
     }
     if (product_rows_ != needs.rows) {
       FOLDKV_ASSIGN_OR_RETURN(products_, make_products(runtime_, *model_.model, needs));
@@ -96,8 +95,7 @@ class CountedLife {
 }  // namespace
 
 StatusOr<Estimate> estimate_sequence(const Runtime& runtime, const std::shared_ptr<const Model>& model,
-                                     const std::shared_ptr<const Profile>& profile,
-                                     const EstimateQuestion& question) {
+                                     const std::shared_ptr<const Profile>& profile, const EstimateQuestion& question) {
   if (profile != nullptr) FOLDKV_RETURN_IF_ERROR(check_profile(*profile, *model));
   if (question.rules.hidden_input && !model->has_weights()) {
     return with_argument(state_error("hidden states need weights; none are bound for some layer"),
@@ -110,8 +108,7 @@ StatusOr<Estimate> estimate_sequence(const Runtime& runtime, const std::shared_p
   CountingAllocator shared;
   FOLDKV_ASSIGN_OR_RETURN(const PreparedModel prepared_model,
                           allocate_prepared_model(shared, runtime.backend(), model));
-  FOLDKV_ASSIGN_OR_RETURN(const PreparedProfile prepared_profile,
-                          allocate_prepared_profile(shared, *model, profile));
+  FOLDKV_ASSIGN_OR_RETURN(const PreparedProfile prepared_profile, allocate_prepared_profile(shared, *model, profile));
   Estimate estimate;
   estimate.shared_bytes = shared.ledger().total();
   CountedLife life(runtime, prepared_model, prepared_profile, question);

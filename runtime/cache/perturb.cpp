@@ -39,12 +39,10 @@ Status Sequence::perturb(const PerturbQuestion& question) {
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all, held_positions(question.layer, 0));
   const Status written = rewrite_exact_rows(*this, *target, [&](int64_t first, const MutableTensorView& piece) {
     const HeadRange heads = {0, model().layer(question.layer).kv_heads};
-    FOLDKV_RETURN_IF_ERROR(
-        read_heads(*this, question.layer, heads, question.side, target->first_slot + first, piece));
+    FOLDKV_RETURN_IF_ERROR(read_heads(*this, question.layer, heads, question.side, target->first_slot + first, piece));
     const std::span<const int32_t> rest(all);
     perturb_rows(question, model().layer(question.layer),
-                 rest.subspan(static_cast<size_t>(question.first_token + first),
-                              static_cast<size_t>(piece.row_count)),
+                 rest.subspan(static_cast<size_t>(question.first_token + first), static_cast<size_t>(piece.row_count)),
                  piece);
     return absl::OkStatus();
   });

@@ -103,12 +103,13 @@ Status Sequence::rebuild(const RebuildQuestion& question, const MutableTensorVie
 }
 
 Status Sequence::rebuild_held(const RebuildQuestion& question, const MutableTensorView& output) const {
-  const bool rotates = question.rotated && question.side == backend::Side::kKeys &&
-                       model().layer(question.layer).rotation.has_value();
+  const bool rotates =
+      question.rotated && question.side == backend::Side::kKeys && model().layer(question.layer).rotation.has_value();
   RebuildQuestion asked = question;
   asked.rotated = rotates;
   if (!asked.head.has_value() && !heads_agree(asked.layer)) {
-    return state_error(absl::StrCat("the KV heads of layer ", asked.layer, " hold different tokens; ask for one of them"));
+    return state_error(
+        absl::StrCat("the KV heads of layer ", asked.layer, " hold different tokens; ask for one of them"));
   }
   const int64_t head = heads_of(*this, asked).first;
   FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> all_positions, held_positions(asked.layer, head));
@@ -118,8 +119,8 @@ Status Sequence::rebuild_held(const RebuildQuestion& question, const MutableTens
     const int64_t token = asked.first_token + done;
     TokenRun run = token_run(*this, asked.layer, head, token);
     run.count = std::min({run.count, kRebuildTokens, output.row_count - done});
-    FOLDKV_RETURN_IF_ERROR(rebuild_run(*this, asked, run, scratch, all_positions.data() + token,
-                                       output.rows(done, run.count)));
+    FOLDKV_RETURN_IF_ERROR(
+        rebuild_run(*this, asked, run, scratch, all_positions.data() + token, output.rows(done, run.count)));
     done += run.count;
   }
   return absl::OkStatus();

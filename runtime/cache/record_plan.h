@@ -16,10 +16,10 @@ struct RecordPlan {
     int64_t tokens = 0;  // 0: none is kept
   };
 
-  std::vector<List> lists;        // of exact sets; empty: nothing is scored
-  int64_t list_numbers = 0;       // of all lists
-  int64_t layer_numbers = 0;      // the most that the lists of one layer have
-  int64_t window_rows = 0;        // 0: no window
+  std::vector<List> lists;    // of exact sets; empty: nothing is scored
+  int64_t list_numbers = 0;   // of all lists
+  int64_t layer_numbers = 0;  // the most that the lists of one layer have
+  int64_t window_rows = 0;    // 0: no window
   int64_t window_row_numbers = 0;
   std::vector<int64_t> window_offsets;  // of layers, in numbers for one row; -1: none
   int64_t moment_numbers = 0;           // that this step adds to; 0: none

@@ -49,8 +49,8 @@ class Reencoding {
         pages_(pages),
         workspace_(scratch + pieces_bytes(group_)) {
     for (size_t layer = 0; layer < group_.layers.size(); ++layer) {
-      rows_.push_back(scratch + static_cast<int64_t>(layer) *
-                                    round_up(piece_layout(group_).page_bytes(), kBlockAlignment));
+      rows_.push_back(scratch +
+                      static_cast<int64_t>(layer) * round_up(piece_layout(group_).page_bytes(), kBlockAlignment));
     }
   }
 

@@ -30,8 +30,8 @@ StatusOr<ExactRows> find_exact_rows(const Sequence& sequence, int64_t layer, bac
   const TokenRun run = token_run(sequence, layer, 0, first_token);
   if (run.region == Region::kExact && run.count >= count) return ExactRows{layer, side, run.slot, count};
   const int64_t latent = run.region == Region::kLatent ? first_token : first_token + run.count;
-  return state_error(absl::StrCat("token ", latent, " of layer ", layer,
-                                  " is a latent; only exact keys and values can be written"));
+  return state_error(
+      absl::StrCat("token ", latent, " of layer ", layer, " is a latent; only exact keys and values can be written"));
 }
 
 Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows fill) {
@@ -51,9 +51,8 @@ Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows 
       const int64_t count = std::min(most, target.count - done);
       const MutableTensorView rows = rows_in(numbers, NumberFormat::kF32, count, width);
       FOLDKV_RETURN_IF_ERROR(fill(done, rows));
-      FOLDKV_RETURN_IF_ERROR(
-          writes ? write_rows(sequence, target.layer, target.side, target.first_slot + done, rows)
-                 : backend.convert(rows, rows_in(rounded, format, count, width)));
+      FOLDKV_RETURN_IF_ERROR(writes ? write_rows(sequence, target.layer, target.side, target.first_slot + done, rows)
+                                    : backend.convert(rows, rows_in(rounded, format, count, width)));
     }
   }
   std::move(undo).Cancel();

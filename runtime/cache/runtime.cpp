@@ -17,14 +17,13 @@ std::shared_ptr<const Shared> find_shared(std::vector<std::weak_ptr<const Shared
 
 }  // namespace
 
-StatusOr<std::shared_ptr<Runtime>> Runtime::create(const backend::Plugin& plugin,
-                                                   const backend::DeviceOptions& options, int64_t budget_bytes,
-                                                   RuntimeHooks hooks) {
+StatusOr<std::shared_ptr<Runtime>> Runtime::create(const backend::Plugin& plugin, const backend::DeviceOptions& options,
+                                                   int64_t budget_bytes, RuntimeHooks hooks) {
   FOLDKV_ASSIGN_OR_RETURN(std::unique_ptr<backend::Backend> opened, plugin.open(options));
   std::shared_ptr<backend::Backend> backend = std::move(opened);
   FOLDKV_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena, Arena::create(backend, budget_bytes));
-  return std::shared_ptr<Runtime>(new Runtime(std::move(backend), std::move(arena), options.deterministic,
-                                              std::move(hooks)));
+  return std::shared_ptr<Runtime>(
+      new Runtime(std::move(backend), std::move(arena), options.deterministic, std::move(hooks)));
 }
 
 Runtime::Runtime(std::shared_ptr<backend::Backend> backend, std::unique_ptr<Arena> arena, bool deterministic,
@@ -37,6 +36,15 @@ Runtime::Runtime(std::shared_ptr<backend::Backend> backend, std::unique_ptr<Aren
 
 void Runtime::log(LogLevel level, absl::FunctionRef<std::string()> message) const {
   if (hooks_.log) hooks_.log(level, message());
+}
+
+StatusOr<std::shared_ptr<SpillStore>> Runtime::spill_store() {
+  if (hooks_.spill_directory.empty()) return state_error("the runtime has no spill directory");
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (spill_store_ == nullptr) {
+    FOLDKV_ASSIGN_OR_RETURN(spill_store_, SpillStore::create(hooks_.spill_directory));
+  }
+  return spill_store_;
 }
 
 Status Runtime::with_room(absl::FunctionRef<Status()> call) {

@@ -12,6 +12,7 @@
 #include "backends/interface/plugin.h"
 #include "runtime/cache/phase_times.h"
 #include "runtime/cache/prepared.h"
+#include "runtime/cache/spill_store.h"
 #include "runtime/memory/arena.h"
 
 namespace foldkv {
@@ -49,7 +50,8 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   [[nodiscard]] Arena& arena() const { return *arena_; }
   [[nodiscard]] bool deterministic() const { return deterministic_; }
 
-  [[nodiscard]] const std::string& spill_directory() const { return hooks_.spill_directory; }
+  // Made when it is first asked for. State error without a spill directory.
+  [[nodiscard]] StatusOr<std::shared_ptr<SpillStore>> spill_store();
   [[nodiscard]] PhaseTimes& times() const { return times_; }
   void log(LogLevel level, absl::FunctionRef<std::string()> message) const;
   // Calls and, as long as the budget is what fails and the host frees some of it, calls again.
@@ -85,7 +87,8 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   std::atomic<int64_t> step_count_{0};
   std::atomic<int64_t> spilled_sequences_{0};
   std::atomic<int64_t> spilled_bytes_{0};
-  std::mutex mutex_;  // of the two lists
+  std::mutex mutex_;  // of what follows
+  std::shared_ptr<SpillStore> spill_store_;
   std::vector<std::weak_ptr<const SharedModel>> models_;
   std::vector<std::weak_ptr<const SharedProfile>> profiles_;
 };

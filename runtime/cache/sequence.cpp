@@ -44,7 +44,7 @@ Sequence::Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const Share
 }
 
 Sequence::~Sequence() {
-  if (spill_file_ != nullptr) runtime_->count_spilled(-1, -spill_file_->bytes());
+  if (spilled_pieces_ != nullptr) runtime_->count_spilled(-1, -spilled_pieces_->bytes());
   storage_.release(runtime_->arena());
   runtime_->arena().give_back();
   runtime_->count_sequence(-1);
@@ -86,14 +86,13 @@ Status Sequence::compress_now(StorageChange change) {
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   AttentionRecord record(*this, 0);
   const EvictionMoment moment{change, life_.prompt_open, false, true};
-  FOLDKV_ASSIGN_OR_RETURN(
-      int64_t bytes, decide_workspace(*runtime_, model_->data, policy_, storage_, record.plan(), moment));
+  FOLDKV_ASSIGN_OR_RETURN(int64_t bytes,
+                          decide_workspace(*runtime_, model_->data, policy_, storage_, record.plan(), moment));
   if (change.encoded_tokens > 0) {
     bytes = std::max(bytes, encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens));
   }
   bytes = round_up(bytes, kBlockAlignment);
-  FOLDKV_ASSIGN_OR_RETURN(const Block scratch,
-                          Block::allocate(arena, Role::kScratch, bytes + record.scratch_bytes()));
+  FOLDKV_ASSIGN_OR_RETURN(const Block scratch, Block::allocate(arena, Role::kScratch, bytes + record.scratch_bytes()));
   FOLDKV_RETURN_IF_ERROR(record.begin(arena, scratch.data() + bytes));
   FOLDKV_ASSIGN_OR_RETURN(const KeptTokens kept, decide_tokens(*this, record, moment, scratch.data()));
   count_kept(storage_, kept, change);
@@ -127,9 +126,9 @@ Status Sequence::attach(std::shared_ptr<Calibrator> calibrator) {
     return with_argument(state_error("the sequence evicts tokens; calibration needs all keys and values"), "sequence");
   }
   if (storage_.token_count() > 0 && calibrator != nullptr) {
-    return with_argument(state_error(absl::StrCat("the sequence holds ", storage_.token_count(),
-                                                  " tokens already, expected none")),
-                         "sequence");
+    return with_argument(
+        state_error(absl::StrCat("the sequence holds ", storage_.token_count(), " tokens already, expected none")),
+        "sequence");
   }
   FOLDKV_RETURN_IF_ERROR(begin_change());
   calibrator_ = std::move(calibrator);
@@ -154,8 +153,7 @@ Energies Sequence::expected_energies() const {
   return plans.empty() ? Energies{} : plans[policy_.plan];
 }
 
-void Sequence::publish(const StorageChange& change, const Energies& energies, int64_t next_position,
-                       bool prompt_ends) {
+void Sequence::publish(const StorageChange& change, const Energies& energies, int64_t next_position, bool prompt_ends) {
   for (size_t side = 0; side < energies.size(); ++side) life_.energies[side] += energies[side];
   storage_.publish(runtime_->arena(), change);
   life_.next_position = next_position;
@@ -163,13 +161,29 @@ void Sequence::publish(const StorageChange& change, const Energies& energies, in
   if (!prompt_ends || !life_.prompt_open) return;
   life_.prompt_open = false;
   life_.prompt_end = next_position;
+  warn_of_losses();
+}
+
+// Text that loses far more than the calibration's is unlike what the profile was made from.
+void Sequence::warn_of_losses() const {
+  constexpr double kFarAbove = 3.0;
+  const Energies expected = expected_energies();
+  for (size_t side = 0; side < expected.size(); ++side) {
+    const double lost = life_.energies[side].share_lost();
+    if (expected[side].total == 0.0 || lost <= kFarAbove * expected[side].share_lost()) continue;
+    runtime_->log(LogLevel::kWarning, [&] {
+      return absl::StrCat("compression lost ", lost, " of the energy of the ", side == 0 ? "keys" : "values",
+                          " of a prompt, expected ", expected[side].share_lost(),
+                          ": the text is unlike what the profile was made from");
+    });
+  }
 }
 
 bool Sequence::heads_agree(int64_t layer) const {
   const std::span<const ExactPlane> planes = storage_.planes_of(layer);
   return planes.size() == 1 || std::all_of(planes.begin(), planes.end(), [&](const ExactPlane& plane) {
-    return storage_.set_of(plane).token_count == storage_.token_count();
-  });
+           return storage_.set_of(plane).token_count == storage_.token_count();
+         });
 }
 
 int64_t Sequence::latent_tokens_of(int64_t layer) const {
@@ -192,10 +206,9 @@ StatusOr<std::vector<int32_t>> Sequence::held_positions(int64_t layer, int64_t h
   for (int64_t token = 0; token < std::ssize(positions);) {
     const TokenRun run = token_run(*this, layer, head, token);
     const GroupPlace place = profile_->data.place_of_layer[static_cast<size_t>(layer)];
-    const PageList& pages = run.region == Region::kExact ? storage_.set_of(layer, head).tokens
-                                                         : storage_.latent_set_of(place.group).tokens;
-    FOLDKV_RETURN_IF_ERROR(
-        read_positions(runtime_->backend(), pages, run.slot, run.count, positions.data() + token));
+    const PageList& pages =
+        run.region == Region::kExact ? storage_.set_of(layer, head).tokens : storage_.latent_set_of(place.group).tokens;
+    FOLDKV_RETURN_IF_ERROR(read_positions(runtime_->backend(), pages, run.slot, run.count, positions.data() + token));
     token += run.count;
   }
   return positions;

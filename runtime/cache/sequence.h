@@ -14,7 +14,7 @@
 #include "runtime/cache/sequence_policy.h"
 #include "runtime/cache/sequence_storage.h"
 #include "runtime/cache/sequence_use.h"
-#include "runtime/cache/spill_file.h"
+#include "runtime/cache/spilled_pieces.h"
 #include "runtime/calibration/calibrator.h"
 #include "runtime/calibration/expected_energy.h"
 
@@ -40,7 +40,7 @@ struct ReplaceQuestion {
 struct PerturbQuestion {
   int64_t layer = 0;
   backend::Side side = backend::Side::kValues;
-  double scale = 0.0;    // 0 or more, finite
+  double scale = 0.0;  // 0 or more, finite
   uint64_t seed = 0;
   uint32_t example = 0;
   int64_t first_token = 0;
@@ -60,9 +60,9 @@ struct SequenceLife {
 struct Reclaimable {
   int64_t release = 0;
   int64_t spill = 0;
-  int64_t compress = 0;  // without evictions
-  int64_t plan = 0;      // set_plan to the plan with the fewest bytes
-  int64_t plan_room = 0; // that must be free to do so
+  int64_t compress = 0;   // without evictions
+  int64_t plan = 0;       // set_plan to the plan with the fewest bytes
+  int64_t plan_room = 0;  // that must be free to do so
   size_t smallest_plan = 0;
 };
 
@@ -91,17 +91,17 @@ class Sequence {
   // Keys or values of one layer as attention sees them; output [tokens][key width], or [tokens][head size] of one head,
   // any format, host memory. State error when all heads are asked for and hold different tokens.
   [[nodiscard]] Status rebuild(const RebuildQuestion& question, const MutableTensorView& output) const;
-  // An independent sequence that holds the same, in the same pages until one of the two writes to them: takes no memory of
-  // the arena. State error while a step is open. What observes this sequence does not observe the other.
+  // An independent sequence that holds the same, in the same pages until one of the two writes to them: takes no memory
+  // of the arena. State error while a step is open. What observes this sequence does not observe the other.
   [[nodiscard]] StatusOr<std::shared_ptr<Sequence>> fork() const;
-  // Forgets the tokens at this position and beyond; it is the next one then. State error where tokens before it have been
-  // evicted since. Budget error when a cut run of a codec whose tokens share scales does not fit as exact tokens.
+  // Forgets the tokens at this position and beyond; it is the next one then. State error where tokens before it have
+  // been evicted since. Budget error when a cut run of a codec whose tokens share scales does not fit as exact tokens.
   [[nodiscard]] Status truncate(int64_t position);
   // Re-encodes the latents under another plan of the profile. Budget error when the new pages do not fit beside the old
   // ones, unsupported error for codecs without plans.
   [[nodiscard]] Status set_plan(size_t plan);
-  // Pages that nobody else holds go to a file of the runtime's spill directory; the next call that needs them brings them
-  // back. State error without a directory, file error when it cannot be written; nothing has changed then.
+  // Pages that nobody else holds go to a file of the runtime's spill directory; the next call that needs them brings
+  // them back. State error without a directory, file error when it cannot be written; nothing has changed then.
   [[nodiscard]] Status spill();
   [[nodiscard]] bool spilled() const { return spilled_.load(); }
   [[nodiscard]] Reclaimable reclaimable() const;
@@ -199,8 +199,9 @@ class Sequence {
   Sequence(std::shared_ptr<Runtime> runtime, std::shared_ptr<const SharedModel> model,
            std::shared_ptr<const SharedProfile> profile, const SequencePolicy& policy);
   [[nodiscard]] Status compress_now(StorageChange change);
+  void warn_of_losses() const;
   [[nodiscard]] Status bring_back() const;
-  [[nodiscard]] Status read_pages(const SpillFile& file);
+  [[nodiscard]] Status read_pages(const SpilledPieces& pieces);
 
   std::shared_ptr<Runtime> runtime_;
   std::shared_ptr<const SharedModel> model_;
@@ -214,7 +215,7 @@ class Sequence {
   mutable SequenceUse use_;
   // What is spilled comes back when somebody reads it: pages change then, their contents do not.
   mutable std::mutex residency_;  // of the lists of pages while nobody changes the sequence
-  mutable std::unique_ptr<SpillFile> spill_file_;
+  mutable std::unique_ptr<SpilledPieces> spilled_pieces_;
   mutable std::atomic<bool> spilled_{false};
 };
 

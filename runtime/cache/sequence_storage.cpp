@@ -25,8 +25,7 @@ GroupSizes sizes_of(const PreparedGroup& group, const backend::LatentLayout& lay
 Role block_role(size_t block) { return block < 2 ? Role::kMean : Role::kCorrection; }
 
 std::array<Block*, 7> GroupStorage::blocks() {
-  return {&key_mean,     &value_mean,       &correction_basis, &keys.basis, &keys.projection,
-          &values.basis, &values.projection};
+  return {&key_mean, &value_mean, &correction_basis, &keys.basis, &keys.projection, &values.basis, &values.projection};
 }
 
 std::array<const Block*, 7> GroupStorage::blocks() const {
@@ -43,9 +42,7 @@ void GroupStorage::share(Allocator& allocator, const GroupStorage& source) {
 }
 
 SequenceStorage::SequenceStorage(const Model& model, const PreparedProfile& profile, const SequencePolicy& policy)
-    : policy_(policy),
-      sets_(make_token_sets(model, profile, policy)),
-      source_of_layer_(profile.source_of_layer) {
+    : policy_(policy), sets_(make_token_sets(model, profile, policy)), source_of_layer_(profile.source_of_layer) {
   std::vector<PageList> lists = latent_lists(profile, policy.plan);
   for (const PreparedGroup& group : profile.groups) {
     const backend::LatentLayout& layout = group.layouts[policy.plan];
@@ -82,8 +79,8 @@ Status SequenceStorage::grow(Allocator& allocator, const StorageChange& change) 
   return has_latents_ ? absl::OkStatus() : reserve_sequence_blocks(allocator);
 }
 
-// New tokens come behind those held. Where some leave, those behind them move up, to nobody knows where when an eviction
-// decides.
+// New tokens come behind those held. Where some leave, those behind them move up, to nobody knows where when an
+// eviction decides.
 Status SequenceStorage::own_exact(Allocator& allocator, ExactSet& set, const StorageChange& change) {
   const auto index = static_cast<size_t>(&set - sets_.exact.data());
   const int64_t end = set.token_count + change.new_tokens;
@@ -141,10 +138,8 @@ std::array<int64_t, 7> SequenceStorage::block_sizes(size_t group) const {
   const int64_t mean = own_means_ ? sizes.width * 2 : 0;
   const int64_t key_projection = sizes.has_projections ? sizes.key_basis * 4 : 0;
   const int64_t value_projection = sizes.has_projections ? sizes.value_basis * 4 : 0;
-  return {mean,           mean,
-          sizes.correction * 2, sizes.key_basis * 4,
-          key_projection, sizes.value_basis * 4,
-          value_projection};
+  return {
+      mean, mean, sizes.correction * 2, sizes.key_basis * 4, key_projection, sizes.value_basis * 4, value_projection};
 }
 
 Status SequenceStorage::reserve_sequence_blocks(Allocator& allocator) {

@@ -43,9 +43,9 @@ struct GroupSizes {
 struct StorageCounts {
   int64_t token_count = 0;
   bool has_latents = false;
-  std::vector<int64_t> exact;         // of each exact set
-  std::vector<TokenBudget> budgets;   // likewise
-  std::vector<int64_t> latent;        // of each latent set
+  std::vector<int64_t> exact;        // of each exact set
+  std::vector<TokenBudget> budgets;  // likewise
+  std::vector<int64_t> latent;       // of each latent set
 };
 
 // What one step or one call to compress adds and moves.
@@ -54,8 +54,8 @@ struct StorageChange {
   int64_t forgotten_tokens = 0;  // of the newest: they were never fed
   bool forgets_runs = false;     // nothing was ever encoded
   bool restores = false;         // the new tokens were latents: they will stand right behind the sinks
-  int64_t encoded_tokens = 0;  // of each grouped set, from the first slot after the sinks on: they leave it
-  std::vector<bool> due;       // exact sets that may be cut (due_sets.h); empty: none
+  int64_t encoded_tokens = 0;    // of each grouped set, from the first slot after the sinks on: they leave it
+  std::vector<bool> due;         // exact sets that may be cut (due_sets.h); empty: none
   // What is left of sets after eviction, decided after the change was reserved; empty: nothing is evicted.
   std::vector<int64_t> exact_counts;   // of each exact set; of a grouped one as without eviction
   std::vector<int64_t> latent_counts;  // of each latent set, the encoded run's included
@@ -99,8 +99,8 @@ class SequenceStorage {
   [[nodiscard]] int64_t latent_tokens() const;
   // A run has been encoded, so that means and bases are known. (All of it may have been evicted since.)
   [[nodiscard]] bool has_latents() const { return has_latents_; }
-  // Of an exact set over which an eviction policy decides: latents that its layers hold besides, and all tokens, new_tokens
-  // that are not published included.
+  // Of an exact set over which an eviction policy decides: latents that its layers hold besides, and all tokens,
+  // new_tokens that are not published included.
   [[nodiscard]] int64_t latents_beside(const ExactSet& set) const { return set.grouped ? latent_tokens(set.group) : 0; }
   [[nodiscard]] int64_t tokens_of(const ExactSet& set, int64_t new_tokens) const {
     return latents_beside(set) + set.token_count + new_tokens;
@@ -164,7 +164,8 @@ class SequenceStorage {
   std::vector<int32_t> source_of_layer_;
   std::vector<GroupStorage> groups_;
   std::vector<GroupSizes> group_sizes_;
-  std::vector<std::pair<Block*, Block>> originals_;  // shared blocks that others stand in for, until the change is published
+  std::vector<std::pair<Block*, Block>>
+      originals_;  // shared blocks that others stand in for, until the change is published
   int64_t run_tokens_ = 1;
   bool own_means_ = false;
   bool has_latents_ = false;

@@ -45,7 +45,8 @@ Reclaimable Sequence::reclaimable() const {
   const std::lock_guard<std::mutex> lock(residency_);
   const Arena& arena = runtime_->arena();
   int64_t window = 0;
-  for (const Block* block : {&window_.memory, &moments_.memory}) window += block->charged_bytes() - block->shared_bytes();
+  for (const Block* block : {&window_.memory, &moments_.memory})
+    window += block->charged_bytes() - block->shared_bytes();
   result.release = storage_.ledger().total() - storage_.shared_bytes(arena) + window;
   if (spilled()) return result;
   storage_.for_each_list(

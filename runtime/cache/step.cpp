@@ -85,8 +85,8 @@ Status Step::check_positions(size_t index) const {
   int64_t lowest = next;
   for (size_t token = 0; token < feed.positions.size(); ++token) {
     if (feed.positions[token] < lowest) {
-      return argument_error(name, absl::StrCat("[", token, "] is ", feed.positions[token],
-                                               ", expected ", lowest, " or more: positions rise"));
+      return argument_error(name, absl::StrCat("[", token, "] is ", feed.positions[token], ", expected ", lowest,
+                                               " or more: positions rise"));
     }
     lowest = int64_t{feed.positions[token]} + 1;
   }
@@ -112,10 +112,9 @@ void Step::plan_parts() {
     part.record = AttentionRecord(*feed.sequence, feed.token_count);
     rows_ += feed.token_count;
     if (!feed.continues && storage.has_groups()) {
-      part.change.encoded_tokens =
-          encode_count(feed.sequence->policy(), {storage.grouped_exact_tokens() + feed.token_count,
-                                                 storage.latent_tokens() > 0, feed.sequence->prompt_open(),
-                                                 storage.run_tokens()});
+      part.change.encoded_tokens = encode_count(
+          feed.sequence->policy(), {storage.grouped_exact_tokens() + feed.token_count, storage.latent_tokens() > 0,
+                                    feed.sequence->prompt_open(), storage.run_tokens()});
     }
     part.change.due = due_sets(feed.sequence->policy(), storage, eviction_moment(index));
   }
@@ -162,9 +161,9 @@ Status Step::reserve_scratch() {
                                              sequence.storage(), parts_[index].record.plan(), eviction_moment(index)));
     needs.commit_bytes = std::max(needs.commit_bytes, decision);
     if (parts_[index].change.encoded_tokens == 0) continue;
-    needs.commit_bytes =
-        std::max(needs.commit_bytes, encode_workspace(runtime_->backend(), *planned.profile, planned.plan,
-                                                      parts_[index].change.encoded_tokens));
+    needs.commit_bytes = std::max(
+        needs.commit_bytes,
+        encode_workspace(runtime_->backend(), *planned.profile, planned.plan, parts_[index].change.encoded_tokens));
   }
   FOLDKV_ASSIGN_OR_RETURN(products_, make_products(*runtime_, model(), needs));
   plan_ = plan_scratch(*runtime_, feeds_.front().sequence->shared_model()->data, profiles, products_, needs);
@@ -187,8 +186,7 @@ Status Step::write_new_positions() {
   for (size_t index = 0; index < feeds_.size(); ++index) {
     for (const ExactSet& set : feeds_[index].sequence->storage().exact_sets()) {
       FOLDKV_RETURN_IF_ERROR(write_positions(runtime_->backend(), set.tokens, set.token_count,
-                                             feeds_[index].token_count,
-                                             positions_.data() + parts_[index].first_row));
+                                             feeds_[index].token_count, positions_.data() + parts_[index].first_row));
     }
   }
   return absl::OkStatus();
@@ -227,8 +225,8 @@ Status Step::commit() {
   FOLDKV_RETURN_IF_ERROR(observe());
   std::vector<int32_t> buffer;
   for (size_t index = 0; index < feeds_.size(); ++index) {
-    buffer.resize(std::max(buffer.size(), keep_buffer(feeds_[index].sequence->storage(), parts_[index].kept,
-                                                      parts_[index].change)));
+    buffer.resize(std::max(buffer.size(),
+                           keep_buffer(feeds_[index].sequence->storage(), parts_[index].kept, parts_[index].change)));
   }
   // From here on nothing can fail.
   for (size_t index = 0; index < feeds_.size(); ++index) {
@@ -256,8 +254,7 @@ Status Step::decide(size_t index) {
   const PhaseTimer timer(runtime_->times(), Phase::kDecide);
   Part& part = parts_[index];
   const Sequence& sequence = *feeds_[index].sequence;
-  FOLDKV_ASSIGN_OR_RETURN(part.kept,
-                          decide_tokens(sequence, part.record, eviction_moment(index), scratch_.data()));
+  FOLDKV_ASSIGN_OR_RETURN(part.kept, decide_tokens(sequence, part.record, eviction_moment(index), scratch_.data()));
   count_kept(sequence.storage(), part.kept, part.change);
   return absl::OkStatus();
 }

@@ -28,8 +28,8 @@ struct StepRules {
 
 // Rows are the tokens of all feeds, one feed after the other.
 struct AttendInput {
-  TensorView hidden;              // or
-  TensorView query, key, value;   // before norms and rotation
+  TensorView hidden;             // or
+  TensorView query, key, value;  // before norms and rotation
   MutableTensorView output;
   MutableTensorView log_sum_exp;  // may be absent
 };
@@ -39,8 +39,8 @@ struct AttendInput {
 class Step {
  public:
   // Budget error when a page, a latent or scratch does not fit: nothing has changed then.
-  [[nodiscard]] static StatusOr<std::unique_ptr<Step>> begin(std::shared_ptr<Runtime> runtime,
-                                                             std::vector<Feed> feeds, const StepRules& rules);
+  [[nodiscard]] static StatusOr<std::unique_ptr<Step>> begin(std::shared_ptr<Runtime> runtime, std::vector<Feed> feeds,
+                                                             const StepRules& rules);
   ~Step();
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
@@ -109,7 +109,7 @@ class Step {
   std::shared_ptr<Runtime> runtime_;
   std::vector<Feed> feeds_;
   std::vector<Part> parts_;
-  std::vector<int32_t> positions_;  // [rows]
+  std::vector<int32_t> positions_;                         // [rows]
   std::vector<backend::AttendSequence> attend_sequences_;  // room for all views, so that attend allocates nothing
   StepRules rules_;
   int64_t rows_ = 0;

@@ -44,9 +44,9 @@ Status check_finite(backend::Backend& backend, const TensorView& view, absl::str
 Status Step::attend(int64_t layer, const AttendInput& input) {
   if (committed_) return with_argument(state_error("the step is committed already"), "step");
   if (layer != next_layer_) {
-    return with_argument(state_error(absl::StrCat("is ", layer, ", expected ", next_layer_,
-                                                  ": layers come in rising order, each once")),
-                         "layer");
+    return with_argument(
+        state_error(absl::StrCat("is ", layer, ", expected ", next_layer_, ": layers come in rising order, each once")),
+        "layer");
   }
   FOLDKV_RETURN_IF_ERROR(check_input(input));
   // All keys and values first: what cannot be stored must be known before any output is written.
@@ -88,8 +88,7 @@ StatusOr<TensorView> Step::project(const TensorView& weight, const TensorView& b
   request.bias = bias;
   request.y = scratch_at<float>(offset);
   request.workspace = scratch_.data() + plan_.product_workspace;
-  FOLDKV_RETURN_IF_ERROR(
-      products_.find(product_shape(x.row_count, weight, runtime_->deterministic())).run(request));
+  FOLDKV_RETURN_IF_ERROR(products_.find(product_shape(x.row_count, weight, runtime_->deterministic())).run(request));
   return dense_rows(request.y, x.row_count, weight.row_count);
 }
 
@@ -152,8 +151,7 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
 
   // Straight into the host's tensor where its form allows it.
   const bool direct = !rules_.projected_output && is_dense_f32(input.output);
-  float* context = direct ? reinterpret_cast<float*>(input.output.row(block.first))
-                          : scratch_at<float>(plan_.context);
+  float* context = direct ? reinterpret_cast<float*>(input.output.row(block.first)) : scratch_at<float>(plan_.context);
   const bool wants_sum = input.log_sum_exp.present();
   float* log_sum_exp = nullptr;
   if (wants_sum && is_dense_f32(input.log_sum_exp)) {
@@ -164,9 +162,9 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
   FOLDKV_RETURN_IF_ERROR(attend_parts(layer, block, heads.output, context, log_sum_exp));
   if (records_) FOLDKV_RETURN_IF_ERROR(record_attention(layer, block, heads.output, log_sum_exp));
   if (wants_sum && !is_dense_f32(input.log_sum_exp)) {
-    FOLDKV_RETURN_IF_ERROR(runtime_->backend().convert(
-        dense_rows(log_sum_exp, block.count, input.log_sum_exp.column_count),
-        rows_of(input.log_sum_exp, block.first, block.count)));
+    FOLDKV_RETURN_IF_ERROR(
+        runtime_->backend().convert(dense_rows(log_sum_exp, block.count, input.log_sum_exp.column_count),
+                                    rows_of(input.log_sum_exp, block.first, block.count)));
   }
   return direct ? absl::OkStatus() : store_output(layer, input, block, context);
 }
@@ -210,8 +208,8 @@ void Step::add_views(int64_t layer, size_t index, RowBlock block) {
   const Sequence& sequence = *feeds_[index].sequence;
   for (const ExactPlane& plane : sequence.storage().planes_of(layer)) {
     // Later tokens of the step are beyond the positions of this block's queries: leave them out.
-    backend::AttendSequence& view = attend_sequences_.emplace_back(
-        sequence.attend_view(plane, layer, rows.first + rows.count - part.first_row));
+    backend::AttendSequence& view =
+        attend_sequences_.emplace_back(sequence.attend_view(plane, layer, rows.first + rows.count - part.first_row));
     view.first_row = rows.first - block.first;
     view.row_count = rows.count;
     view.query_positions = positions_.data() + rows.first;
@@ -269,8 +267,7 @@ Status Step::observe() {
   for (size_t index = 0; index < feeds_.size(); ++index) {
     const Sequence& sequence = *feeds_[index].sequence;
     if (sequence.calibrator() == nullptr) continue;
-    FOLDKV_RETURN_IF_ERROR(
-        observe_tokens(sequence, sequence.storage().token_count(), feeds_[index].token_count));
+    FOLDKV_RETURN_IF_ERROR(observe_tokens(sequence, sequence.storage().token_count(), feeds_[index].token_count));
   }
   return absl::OkStatus();
 }

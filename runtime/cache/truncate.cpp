@@ -98,8 +98,8 @@ class Truncation {
     std::vector<float> numbers(static_cast<size_t>(change_.new_tokens * width));
     const MutableTensorView rows{reinterpret_cast<std::byte*>(numbers.data()), NumberFormat::kF32, change_.new_tokens,
                                  width, width};
-    FOLDKV_RETURN_IF_ERROR(sequence_.rebuild_held(
-        {layer, side, false, storage_.sink_slots() + latents_left(), change_.new_tokens}, rows));
+    FOLDKV_RETURN_IF_ERROR(
+        sequence_.rebuild_held({layer, side, false, storage_.sink_slots() + latents_left(), change_.new_tokens}, rows));
     return write_rows(sequence_, layer, side, storage_.set_of(layer).token_count, rows);
   }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/cancellation.h"
 #include "runtime/profile/profile.h"
 
 namespace foldkv {
@@ -22,6 +23,7 @@ struct SolveOptions {
   std::vector<Band> value_bands;
   CorrectionRules correction;  // of every group
   std::string made_by;         // library and version, for the profile
+  Cancellation cancellation = Cancellation();  // asked before and between the parts of each group
 };
 
 // Checks what does not depend on the groups. Argument errors name the field: "bits", "key_bands[1].width" ...

@@ -49,6 +49,7 @@ std::vector<Band> bands_of(const SolveOptions& options, backend::Side side, int6
 
 StatusOr<SolvedSide> solve_side(backend::Backend& backend, const Moments& moments, const Metric* metric,
                                 const std::vector<Band>& bands, const SolveOptions& options) {
+  FOLDKV_RETURN_IF_ERROR(options.cancellation.check());
   SolvedSide solved;
   ProfileSide& side = solved.side;
   side.latent_width = width_of(bands);
@@ -59,6 +60,7 @@ StatusOr<SolvedSide> solve_side(backend::Backend& backend, const Moments& moment
     solved.shrinkage = oracle_shrinkage(covariance.matrix, moments.width(), degrees_of_freedom);
     shrink_covariance(covariance.matrix, moments.width(), solved.shrinkage);
   }
+  FOLDKV_RETURN_IF_ERROR(options.cancellation.check());
   const int64_t columns = metric == nullptr ? side.latent_width : moments.width();
   FOLDKV_ASSIGN_OR_RETURN(PrincipalDirections directions,
                           principal_directions(covariance.matrix, moments.width(), columns));

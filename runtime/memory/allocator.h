@@ -12,9 +12,7 @@ namespace foldkv {
 // Every block starts at a multiple of this and is charged as a multiple of it.
 inline constexpr int64_t kBlockAlignment = 64;
 
-[[nodiscard]] constexpr int64_t block_bytes(int64_t bytes) {
-  return round_up(bytes > 0 ? bytes : 1, kBlockAlignment);
-}
+[[nodiscard]] constexpr int64_t block_bytes(int64_t bytes) { return round_up(bytes > 0 ? bytes : 1, kBlockAlignment); }
 
 // Where cache memory comes from: the arena, or a counter that only adds up what an arena would give.
 class Allocator {

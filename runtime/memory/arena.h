@@ -18,7 +18,7 @@ namespace foldkv {
 struct ArenaStats {
   int64_t budget = 0;
   int64_t peak = 0;
-  int64_t resident = 0;      // touched and not given back
+  int64_t resident = 0;  // touched and not given back
   int64_t largest_free = 0;
   Ledger ledger;
 };
@@ -69,16 +69,16 @@ class Arena final : public Allocator {
   int64_t budget_;
   int64_t granularity_;
   mutable std::mutex mutex_;
-  std::map<int64_t, int64_t> free_;                    // offset -> bytes
+  std::map<int64_t, int64_t> free_;                     // offset -> bytes
   std::set<std::pair<int64_t, int64_t>> free_by_size_;  // (bytes, offset)
   // Nodes for free ranges, so that giving back never needs memory of the host: there are as many nodes as blocks and
   // one more, and never more ranges than that. Keys say nothing.
   std::map<int64_t, int64_t> spare_;
   std::set<std::pair<int64_t, int64_t>> spare_by_size_;
   int64_t next_spare_ = 0;
-  std::vector<bool> touched_;                          // one for each block of memory granularity
+  std::vector<bool> touched_;                               // one for each block of memory granularity
   absl::flat_hash_map<const std::byte*, int64_t> sharers_;  // holders beyond the first, of shared blocks
-  std::atomic<size_t> shared_blocks_{0};               // their number, so that most questions need no lock
+  std::atomic<size_t> shared_blocks_{0};                    // their number, so that most questions need no lock
   int64_t resident_ = 0;
   int64_t peak_ = 0;
   Ledger ledger_;

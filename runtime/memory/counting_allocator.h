@@ -14,9 +14,7 @@ class CountingAllocator final : public Allocator {
     peak_ = std::max(peak_, ledger_.total());
     return reinterpret_cast<std::byte*>(kBlockAlignment);
   }
-  void release(Role role, std::byte* /*block*/, int64_t bytes) override {
-    ledger_.charge(role, -block_bytes(bytes));
-  }
+  void release(Role role, std::byte* /*block*/, int64_t bytes) override { ledger_.charge(role, -block_bytes(bytes)); }
 
   // Blocks of a count have one holder each.
   void share(std::byte* /*block*/) override {}

@@ -92,8 +92,9 @@ void PageList::settle(Allocator& allocator) {
 }
 
 int64_t PageList::shared_bytes(const Allocator& allocator) const {
-  const auto shared = std::count_if(pages_.begin(), pages_.end(),
-                                    [&](const std::byte* page) { return page != nullptr && allocator.is_shared(page); });
+  const auto shared = std::count_if(pages_.begin(), pages_.end(), [&](const std::byte* page) {
+    return page != nullptr && allocator.is_shared(page);
+  });
   return shared * block_bytes(page_bytes_);
 }
 

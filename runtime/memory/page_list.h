@@ -24,8 +24,8 @@ class PageList {
   // Holds the pages of another list of equal layout as well. This one is empty.
   void share(Allocator& allocator, const PageList& other);
 
-  // Pages one by one, for who saves and restores them. reserve makes room on the host, so that push cannot fail: it takes
-  // over a page. A page that was taken out is null until it is put back.
+  // Pages one by one, for who saves and restores them. reserve makes room on the host, so that push cannot fail: it
+  // takes over a page. A page that was taken out is null until it is put back.
   void reserve(int64_t pages) { pages_.reserve(static_cast<size_t>(pages)); }
   void push(std::byte* page) { pages_.push_back(page); }
   [[nodiscard]] std::byte* take(int64_t page);
@@ -62,7 +62,7 @@ class PageList {
   int64_t page_tokens_;
   int64_t page_bytes_;
   std::vector<std::byte*> pages_;
-  int64_t absent_ = 0;  // of them, those taken out
+  int64_t absent_ = 0;               // of them, those taken out
   std::vector<Original> originals_;  // that copies stand in for
 };
 

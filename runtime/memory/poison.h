@@ -15,7 +15,8 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-// What of the arena is nobody's: builds with AddressSanitizer stop where it is read or written. Elsewhere this is nothing.
+// What of the arena is nobody's: builds with AddressSanitizer stop where it is read or written. Elsewhere this is
+// nothing.
 namespace foldkv {
 
 inline void poison([[maybe_unused]] const std::byte* memory, [[maybe_unused]] int64_t bytes) {

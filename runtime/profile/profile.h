@@ -27,11 +27,13 @@ enum class GroupKind : int32_t {
 // One side (keys or values) of a layer group. Only a learned group has a basis; the variances of others are zeros.
 struct ProfileSide {
   int64_t latent_width = 0;
-  std::vector<float> basis;  // [layers * key_width][latent_width]: rows are rebuilt by it; rotated when the group says so
-  std::vector<float> mean;   // [layers * key_width]; zeros when uncentred
+  std::vector<float>
+      basis;  // [layers * key_width][latent_width]: rows are rebuilt by it; rotated when the group says so
+  std::vector<float> mean;        // [layers * key_width]; zeros when uncentred
   std::vector<double> variances;  // [layers * key_width] eigenvalues in falling order, before rotation; with a
                                   // projection of its own what the coordinate's error costs when it is not stored
-  std::vector<float> projection;  // like basis: its transpose makes latents. Empty: the basis, whose columns are orthonormal
+  std::vector<float>
+      projection;  // like basis: its transpose makes latents. Empty: the basis, whose columns are orthonormal
   std::vector<double> gains;  // [layers * key_width] like variances: squared lengths of the columns that rebuild the
                               // coordinates. Empty: ones without a projection, else not known
 };
@@ -40,7 +42,7 @@ struct ProfileGroup {
   std::vector<int32_t> layers;  // rising
   int64_t key_width = 0;        // of one layer
   int32_t scale_group = 0;
-  bool rotated = false;         // Hadamard inside scale groups, folded into the bases
+  bool rotated = false;  // Hadamard inside scale groups, folded into the bases
   CorrectionRules correction;
   ProfileSide keys;
   ProfileSide values;
@@ -61,7 +63,7 @@ struct GroupPlan {
 // One way to store latents on the profile's bases.
 struct Plan {
   std::string name;
-  std::vector<GroupPlan> groups;  // of Profile::groups
+  std::vector<GroupPlan> groups;     // of Profile::groups
   double held_out_divergence = 0.0;  // from the full cache on text not calibrated on, nats per token
   int64_t held_out_tokens = 0;       // that it was measured on; 0: it was not
 
@@ -79,9 +81,9 @@ struct Profile {
   std::string made_by;
   std::vector<ProfileGroup> groups;  // disjoint, in rising order of their first layer
   std::vector<Plan> plans;           // one or more, of different names; the first is the default
-  std::vector<int32_t> sources;      // of each layer: the layer whose keys and values it reads (KVSharer), its own or an
-                                     // earlier one that reads its own; empty: all their own
-  uint64_t fingerprint = 0;          // see content_fingerprint; set by finish_profile and by the reader
+  std::vector<int32_t> sources;  // of each layer: the layer whose keys and values it reads (KVSharer), its own or an
+                                 // earlier one that reads its own; empty: all their own
+  uint64_t fingerprint = 0;      // see content_fingerprint; set by finish_profile and by the reader
   // Not in the fingerprint: that says whether codes are understood, and sensitivities change no code. Measuring them
   // leaves caches that were made with the profile valid.
   std::optional<ProfileSensitivity> sensitivity;
@@ -104,8 +106,8 @@ struct Profile {
 [[nodiscard]] StatusOr<Profile> record_divergence(const Profile& profile, absl::string_view plan, double divergence,
                                                   int64_t tokens);
 
-// What the meaning of codes depends on besides a plan: bases, means, variances, corrections, layers, the model. Profiles
-// that differ in their plans alone have the same.
+// What the meaning of codes depends on besides a plan: bases, means, variances, corrections, layers, the model.
+// Profiles that differ in their plans alone have the same.
 [[nodiscard]] uint64_t bases_fingerprint(const Profile& profile);
 // What it depends on of a plan: its bands.
 [[nodiscard]] uint64_t plan_fingerprint(const Plan& plan);

@@ -204,8 +204,8 @@ Status check_plan(const std::string& field, const Plan& plan, const Profile& pro
   }
   for (size_t index = 0; index < plan.groups.size(); ++index) {
     const std::string group = absl::StrCat(field, ".groups[", index, "]");
-    FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".keys"), plan.groups[index].keys,
-                                           profile.groups[index], profile.groups[index].keys.latent_width));
+    FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".keys"), plan.groups[index].keys, profile.groups[index],
+                                           profile.groups[index].keys.latent_width));
     FOLDKV_RETURN_IF_ERROR(check_side_plan(absl::StrCat(group, ".values"), plan.groups[index].values,
                                            profile.groups[index], profile.groups[index].values.latent_width));
   }

@@ -63,8 +63,8 @@ StatusOr<std::vector<Band>> read_bands(const file::Bands& source) {
   const flatbuffers::uoffset_t count = source.widths()->size();
   for (const flatbuffers::Vector<int32_t>* numbers : {source.bits(), source.codes(), source.steps()}) {
     if (numbers != nullptr && numbers->size() != count) {
-      return corrupt_error(absl::StrCat("a plan has ", count, " bands and the bits, codes or steps of ",
-                                        numbers->size()));
+      return corrupt_error(
+          absl::StrCat("a plan has ", count, " bands and the bits, codes or steps of ", numbers->size()));
     }
   }
   std::vector<Band> bands;

@@ -9,8 +9,7 @@ foldkv_runtime_options good_options() {
   return options;
 }
 
-void check_options_refused(const foldkv_runtime_options& options, foldkv_status expected,
-                           const std::string& argument) {
+void check_options_refused(const foldkv_runtime_options& options, foldkv_status expected, const std::string& argument) {
   foldkv_runtime* runtime = nullptr;
   check_refused(expected, argument,
                 [&](foldkv_error* error) { return foldkv_runtime_create(&options, &runtime, error); });

@@ -74,9 +74,8 @@ TEST_CASE("replace writes rows, and checks its question and its tensor") {
     foldkv_replace_options asked = options;
     foldkv_tensor given = tensor;
     change(asked, given);
-    check_refused(status, argument, [&](foldkv_error* error) {
-      return foldkv_sequence_replace(api.sequence, &asked, &given, error);
-    });
+    check_refused(status, argument,
+                  [&](foldkv_error* error) { return foldkv_sequence_replace(api.sequence, &asked, &given, error); });
     CHECK(api.rows(api.sequence, 1, FOLDKV_VALUES) == before);
   };
   refused(FOLDKV_E_ARGUMENT, "options.layer", [](auto& asked, auto&) { asked.layer = 2; });
@@ -90,15 +89,12 @@ TEST_CASE("replace writes rows, and checks its question and its tensor") {
   rows.back() = std::numeric_limits<float>::infinity();
   refused(FOLDKV_E_NUMERIC, "rows", [](auto&, auto&) {});
   rows.back() = 0.0f;
-  check_refused(FOLDKV_E_ARGUMENT, "sequence", [&](foldkv_error* error) {
-    return foldkv_sequence_replace(nullptr, &options, &tensor, error);
-  });
-  check_refused(FOLDKV_E_ARGUMENT, "options", [&](foldkv_error* error) {
-    return foldkv_sequence_replace(api.sequence, nullptr, &tensor, error);
-  });
-  check_refused(FOLDKV_E_ARGUMENT, "rows", [&](foldkv_error* error) {
-    return foldkv_sequence_replace(api.sequence, &options, nullptr, error);
-  });
+  check_refused(FOLDKV_E_ARGUMENT, "sequence",
+                [&](foldkv_error* error) { return foldkv_sequence_replace(nullptr, &options, &tensor, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "options",
+                [&](foldkv_error* error) { return foldkv_sequence_replace(api.sequence, nullptr, &tensor, error); });
+  check_refused(FOLDKV_E_ARGUMENT, "rows",
+                [&](foldkv_error* error) { return foldkv_sequence_replace(api.sequence, &options, nullptr, error); });
   REQUIRE(foldkv_sequence_replace(api.sequence, &options, &tensor, nullptr) == FOLDKV_OK);
   const std::vector<float> after = api.rows(api.sequence, 1, FOLDKV_VALUES);
   for (size_t i = 0; i < after.size(); ++i) {
@@ -114,9 +110,8 @@ TEST_CASE("latents are not replaced") {
   const foldkv_tensor tensor = tensor_of(rows, {1, kKvHeads, kHeadSize});
   auto options = sized<foldkv_replace_options>();
   options.first_token = 20;
-  check_refused(FOLDKV_E_STATE, "options.first_token", [&](foldkv_error* error) {
-    return foldkv_sequence_replace(api.sequence, &options, &tensor, error);
-  });
+  check_refused(FOLDKV_E_STATE, "options.first_token",
+                [&](foldkv_error* error) { return foldkv_sequence_replace(api.sequence, &options, &tensor, error); });
 }
 
 TEST_CASE("perturb leaves sinks and recent tokens alone unless told otherwise, and checks its question") {

@@ -279,9 +279,8 @@ TEST_CASE("saving and restoring check their arguments") {
   check_refused(FOLDKV_E_ARGUMENT, "options.note_size", save(one, 1, &options, Stream::write));
   CHECK(stream.bytes.empty());
   size_t size = 0;
-  check_refused(FOLDKV_E_ARGUMENT, "sequence", [&](foldkv_error* error) {
-    return foldkv_sequence_save(nullptr, nullptr, nullptr, 0, &size, error);
-  });
+  check_refused(FOLDKV_E_ARGUMENT, "sequence",
+                [&](foldkv_error* error) { return foldkv_sequence_save(nullptr, nullptr, nullptr, 0, &size, error); });
   check_refused(FOLDKV_E_ARGUMENT, "size", [&](foldkv_error* error) {
     return foldkv_sequence_save(api.sequence, nullptr, nullptr, 0, nullptr, error);
   });
@@ -291,8 +290,8 @@ TEST_CASE("saving and restoring check their arguments") {
     return foldkv_sequence_restore(api.runtime, api.model, api.profile, nullptr, nullptr, 0, &restored, error);
   });
   check_refused(FOLDKV_E_ARGUMENT, "read", [&](foldkv_error* error) {
-    return foldkv_sequences_restore(api.runtime, api.model, api.profile, nullptr, nullptr, nullptr, &restored, 1, &count,
-                                    error);
+    return foldkv_sequences_restore(api.runtime, api.model, api.profile, nullptr, nullptr, nullptr, &restored, 1,
+                                    &count, error);
   });
   check_refused(FOLDKV_E_ARGUMENT, "path", [&](foldkv_error* error) {
     return foldkv_sequences_restore_file(api.runtime, api.model, api.profile, nullptr, nullptr, &restored, 1, &count,

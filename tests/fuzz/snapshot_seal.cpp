@@ -25,7 +25,8 @@ uint64_t* checksums_of(uint8_t* index, size_t bytes, const flatbuffers::Vector<u
   return reinterpret_cast<uint64_t*>(index + (first - index));
 }
 
-void seal_pages(uint8_t* data, size_t size, size_t place, uint64_t* checksums, const flatbuffers::Vector<uint32_t>& sizes) {
+void seal_pages(uint8_t* data, size_t size, size_t place, uint64_t* checksums,
+                const flatbuffers::Vector<uint32_t>& sizes) {
   for (flatbuffers::uoffset_t page = 0; page < sizes.size(); ++page) {
     if (place + 4 > size) return;
     const uint64_t stored = format::load(bytes_at(data, place), 4);
@@ -43,8 +44,7 @@ void seal_pages(uint8_t* data, size_t size, size_t place, uint64_t* checksums, c
 
 void seal_snapshot(uint8_t* data, size_t size) {
   if (size < format::kHeaderBytes + 8) return;
-  const uint64_t index_bytes =
-      std::min<uint64_t>(format::load(bytes_at(data, 16), 8), size - format::kHeaderBytes - 8);
+  const uint64_t index_bytes = std::min<uint64_t>(format::load(bytes_at(data, 16), 8), size - format::kHeaderBytes - 8);
   const auto pages = format::kHeaderBytes + static_cast<size_t>(index_bytes);
   const flatbuffers::Vector<uint32_t>* sizes = nullptr;
   // FlatBuffers wants its buffer at an aligned place, which the header leaves it at when the input is.

@@ -28,8 +28,8 @@ template <typename Struct>
 // One step of so many tokens of noise; false: some call refused it.
 [[nodiscard]] bool feed(foldkv_sequence* sequence, int64_t tokens, uint32_t flags = 0);
 
-// Profiles of codecs for the model, made on first use: those that the snapshots of the corpus belong to. index from 0 to
-// kSnapshotProfiles - 1; the first is none.
+// Profiles of codecs for the model, made on first use: those that the snapshots of the corpus belong to. index from 0
+// to kSnapshotProfiles - 1; the first is none.
 inline constexpr int32_t kSnapshotProfiles = 5;
 [[nodiscard]] foldkv_profile* snapshot_profile(int32_t index);
 

@@ -235,8 +235,8 @@ StatusOr<SequencePolicy> read_policy(const file::SavedPolicy& saved, const Model
     return wrong("number format");
   }
   policy.format = static_cast<NumberFormat>(saved.format());
-  for (const auto& [count, place] : {std::pair{saved.sink_tokens(), &policy.sink_tokens},
-                                     std::pair{saved.recent_tokens(), &policy.recent_tokens}}) {
+  for (const auto& [count, place] :
+       {std::pair{saved.sink_tokens(), &policy.sink_tokens}, std::pair{saved.recent_tokens(), &policy.recent_tokens}}) {
     if (count < 0 || count > kMostTokens) return wrong("number of exact tokens");
     *place = count;
   }

@@ -27,8 +27,9 @@ Status check_identity(const file::Snapshot& root, const Model& model, const Prof
   const std::string name = read_text(root.model_name());
   if (root.model_fingerprint() != model.fingerprint() || root.layer_count() != model.layer_count()) {
     return with_argument(mismatch_error(absl::StrCat("the snapshot was made for another model: its geometry has the "
-                                                     "fingerprint ", absl::Hex(root.model_fingerprint()),
-                                                     ", this model's ", absl::Hex(model.fingerprint()))),
+                                                     "fingerprint ",
+                                                     absl::Hex(root.model_fingerprint()), ", this model's ",
+                                                     absl::Hex(model.fingerprint()))),
                          "model");
   }
   if (!name.empty() && !model.name().empty() && name != model.name()) {
@@ -38,14 +39,15 @@ Status check_identity(const file::Snapshot& root, const Model& model, const Prof
   }
   const uint64_t bases = profile == nullptr ? 0 : bases_fingerprint(*profile);
   if (root.profile_fingerprint() == bases) return absl::OkStatus();
-  if (profile == nullptr) return with_argument(mismatch_error("the snapshot was made with a profile, got none"), "profile");
+  if (profile == nullptr)
+    return with_argument(mismatch_error("the snapshot was made with a profile, got none"), "profile");
   if (root.profile_fingerprint() == 0) {
     return with_argument(mismatch_error("the snapshot was made without a profile"), "profile");
   }
-  return with_argument(mismatch_error(absl::StrCat("the snapshot was made with a profile whose bases have the fingerprint ",
-                                                   absl::Hex(root.profile_fingerprint()), ", this one's have ",
-                                                   absl::Hex(bases))),
-                       "profile");
+  return with_argument(
+      mismatch_error(absl::StrCat("the snapshot was made with a profile whose bases have the fingerprint ",
+                                  absl::Hex(root.profile_fingerprint()), ", this one's have ", absl::Hex(bases))),
+      "profile");
 }
 
 StatusOr<size_t> find_saved_plan(const file::SavedPolicy& saved, const Profile* profile, const std::string& wanted) {
@@ -68,7 +70,8 @@ StatusOr<size_t> find_saved_plan(const file::SavedPolicy& saved, const Profile* 
 // Memory of the snapshot's pages, held by the sequences that use them.
 class RestoredPages {
  public:
-  RestoredPages(Arena& arena, const file::Snapshot& root) : arena_(arena), root_(root), pages_(root.page_bytes()->size()) {}
+  RestoredPages(Arena& arena, const file::Snapshot& root)
+      : arena_(arena), root_(root), pages_(root.page_bytes()->size()) {}
 
   Status fill_list(PageList& list, int64_t token_count, const file::SavedList& saved) {
     if (saved.pages()->size() != divide_up(token_count, list.page_tokens())) return wrong("number of pages");
@@ -139,7 +142,9 @@ class RestoredPages {
     std::array<std::byte, 4> size{};
     FOLDKV_RETURN_IF_ERROR(take(size));
     const uint64_t stored = snapshot_file::load(size.data(), size.size());
-    if (stored > bytes) return corrupt_error("the snapshot is not whole or has been changed: a page is too long");
+    if (stored == 0 || stored > bytes) {
+      return corrupt_error("the snapshot is not whole or has been changed: a page has the wrong length");
+    }
     page_.resize(bytes);
     if (stored == bytes) {
       FOLDKV_RETURN_IF_ERROR(take(page_));
@@ -191,16 +196,15 @@ Status fill_window(RestoredPages& pages, const Sequence& sequence, const file::S
   if (sequence.policy().eviction == nullptr || window.room < 1 || window.rows < 0 || window.rows > window.room) {
     return wrong("window");
   }
-  const auto numbers =
-      checked_multiply({window.room, window_row_numbers(sequence.model(), sequence.policy())});
+  const auto numbers = checked_multiply({window.room, window_row_numbers(sequence.model(), sequence.policy())});
   if (!numbers.has_value()) return wrong("window");
   return fill_rows(pages, saved, *numbers, window.memory);
 }
 
-Status fill_moments(RestoredPages& pages, const Sequence& sequence, const file::SavedRows& saved, QueryMoments& moments) {
+Status fill_moments(RestoredPages& pages, const Sequence& sequence, const file::SavedRows& saved,
+                    QueryMoments& moments) {
   moments.rows = saved.rows();
-  if (sequence.policy().eviction == nullptr || moments.rows < 0 ||
-      moments.rows > std::numeric_limits<int32_t>::max() ||
+  if (sequence.policy().eviction == nullptr || moments.rows < 0 || moments.rows > std::numeric_limits<int32_t>::max() ||
       sequence.policy().eviction->policy.scoring.scorer != Scorer::kExpectedAttention) {
     return wrong("moments");
   }
@@ -218,7 +222,8 @@ Status fill_sequence(RestoredPages& pages, Sequence& sequence, const file::Saved
   Status status;
   storage.for_each_list([&](PageList& list, int64_t token_count) {
     if (!status.ok()) return;
-    status = next < saved.lists()->size() ? pages.fill_list(list, token_count, *saved.lists()->Get(next)) : wrong("lists");
+    status =
+        next < saved.lists()->size() ? pages.fill_list(list, token_count, *saved.lists()->Get(next)) : wrong("lists");
     ++next;
   });
   FOLDKV_RETURN_IF_ERROR(status);
@@ -255,8 +260,7 @@ class Restoration {
       FOLDKV_ASSIGN_OR_RETURN(policy.plan, find_saved_plan(*saved.policy(), profile_.get(), options_.plan));
       Restored& restored = restored_[index];
       FOLDKV_ASSIGN_OR_RETURN(restored.sequence, Sequence::create(runtime_, model_, profile_, policy));
-      FOLDKV_RETURN_IF_ERROR(
-          fill_sequence(pages_, *restored.sequence, saved, restored.window, restored.moments));
+      FOLDKV_RETURN_IF_ERROR(fill_sequence(pages_, *restored.sequence, saved, restored.window, restored.moments));
     }
     return absl::OkStatus();
   }
@@ -299,7 +303,8 @@ StatusOr<std::vector<std::shared_ptr<Sequence>>> restore_sequences(const std::sh
     return argument_error("capacity", absl::StrCat("is ", options.capacity, ", the snapshot holds ",
                                                    root.sequences()->size(), " sequences"));
   }
-  if (root.sequences()->size() == 0 || root.page_checksums()->size() != root.page_bytes()->size()) return wrong("index");
+  if (root.sequences()->size() == 0 || root.page_checksums()->size() != root.page_bytes()->size())
+    return wrong("index");
   std::optional<Restoration> restoration;
   FOLDKV_RETURN_IF_ERROR(runtime->with_room([&] {
     restoration.emplace(runtime, model, profile, options, root);

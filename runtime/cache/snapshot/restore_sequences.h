@@ -12,8 +12,8 @@
 namespace foldkv {
 
 struct RestoreOptions {
-  std::string plan;      // that the sequences must have; empty: any
-  int64_t capacity = 1;  // the most sequences
+  std::string plan;                            // that the sequences must have; empty: any
+  int64_t capacity = 1;                        // the most sequences
   Cancellation cancellation = Cancellation();  // asked before each page
 };
 

@@ -6,13 +6,13 @@
 
 // What surrounds the index and the pages of a snapshot. All numbers are little-endian.
 //
-//   header, 32 bytes   "FoldKVsn" | version u32 | 0 u32 | bytes of the index u64 | XXH3 of these 24 bytes and the index u64
-//   index              a FlatBuffer of snapshot.fbs
-//   pages              each: stored bytes u32, then so many bytes: the page itself, or, when fewer, a zstd frame of it
-//   trailer, 8 bytes   XXH3 of everything between the index and the trailer
+//   header, 32 bytes   "FoldKVsn" | version u32 | 0 u32 | bytes of the index u64 | XXH3 of these 24 bytes and the index
+//   u64 index              a FlatBuffer of snapshot.fbs pages              each: stored bytes u32, then so many bytes:
+//   the page itself, or, when fewer, a zstd frame of it trailer, 8 bytes   XXH3 of everything between the index and the
+//   trailer
 //
-// A page begins with zeros where no token is, so that nothing of another sequence gets into a file. Checksums find damage,
-// not malice: the index is verified as if there were none, and every number in a page means something.
+// A page begins with zeros where no token is, so that nothing of another sequence gets into a file. Checksums find
+// damage, not malice: the index is verified as if there were none, and every number in a page means something.
 namespace foldkv::snapshot_file {
 
 inline constexpr int32_t kVersion = 1;

@@ -215,7 +215,7 @@ FIELD(foldkv_calibrator_options, groups, 8, 8);
 FIELD(foldkv_calibrator_options, group_count, 16, 4);
 FIELD(foldkv_calibrator_options, skip_tokens, 20, 4);
 
-STRUCT(foldkv_solve_options, 80);
+STRUCT(foldkv_solve_options, 88);
 FIELD(foldkv_solve_options, struct_size, 0, 4);
 FIELD(foldkv_solve_options, latent_width, 4, 4);
 FIELD(foldkv_solve_options, bits, 8, 4);
@@ -232,6 +232,7 @@ FIELD(foldkv_solve_options, correction_iterations, 56, 4);
 FIELD(foldkv_solve_options, use_metric, 60, 4);
 FIELD(foldkv_solve_options, seed, 64, 8);
 FIELD(foldkv_solve_options, metric_floor, 72, 8);
+FIELD(foldkv_solve_options, cancel, 80, 8);
 
 STRUCT(foldkv_position_range, 16);
 FIELD(foldkv_position_range, first, 0, 8);

@@ -47,8 +47,8 @@ TEST_CASE("a fork and its original go on as if each had been alone, bit for bit"
     const auto runtime = open_runtime({name, 2});
     ProfileChoice with_exact_layers{2, 4, 0, 16, 2};
     with_exact_layers.exact_layers = 2;
-    const std::vector<std::shared_ptr<const Profile>> profiles = {
-        nullptr, calibrate(runtime, host, {2, 4, 0, 16, 2}), calibrate(runtime, host, with_exact_layers)};
+    const std::vector<std::shared_ptr<const Profile>> profiles = {nullptr, calibrate(runtime, host, {2, 4, 0, 16, 2}),
+                                                                  calibrate(runtime, host, with_exact_layers)};
     for (const auto& profile : profiles) {
       const auto original = make_sequence(runtime, host, profile);
       (void)run_step(runtime, host, {{original, &prompt, 0, kPrompt, false, {}}});

@@ -25,8 +25,7 @@ TEST_CASE("a host that frees memory when asked lets the step go on") {
     return true;
   };
   choice.hooks.log = [&](LogLevel level, const std::string& message) {
-    CHECK(level == LogLevel::kWarning);
-    said.push_back(message);
+    if (level == LogLevel::kWarning) said.push_back(message);
   };
   const auto runtime = open_runtime(choice);
   while (asked.empty()) {

@@ -159,16 +159,46 @@ TEST_CASE("a sequence is not spilled without a folder, into one that is not ther
   CHECK_FALSE(elsewhere->spilled());
 }
 
-TEST_CASE("damage to a spill file is seen") {
+TEST_CASE("damage to a spill file is seen, and what is free in it is used again") {
   const TemporaryFolder folder;
-  auto file = SpillFile::create(folder.path().string());
-  REQUIRE(file.ok());
+  auto created = SpillStore::create(folder.path().string());
+  REQUIRE(created.ok());
+  const std::shared_ptr<SpillStore> store = *created;
   std::vector<std::byte> piece(1000, std::byte{7});
-  REQUIRE((*file)->write(piece.data(), 1000).ok());
-  REQUIRE((*file)->write(piece.data(), 10).ok());
-  CHECK((*file)->bytes() == 1010);
-  REQUIRE((*file)->read(1, piece.data(), 10).ok());
-  CHECK((*file)->read(0, piece.data(), 999).code() == absl::StatusCode::kDataLoss);
+  {
+    SpilledPieces pieces(store, 1010);
+    REQUIRE(pieces.write(piece.data(), 1000).ok());
+    REQUIRE(pieces.write(piece.data(), 10).ok());
+    CHECK(store->end() == 1010);
+    REQUIRE(pieces.read(1, piece.data(), 10).ok());
+    CHECK(pieces.read(0, piece.data(), 999).code() == absl::StatusCode::kDataLoss);
+    SpilledPieces others(store, 500);
+    auto third = std::make_unique<SpilledPieces>(store, 300);
+    SpilledPieces last(store, 20);
+    CHECK(store->end() == 1830);
+    third.reset();
+    SpilledPieces small(store, 200);
+    CHECK(store->end() == 1830);
+    REQUIRE(small.write(piece.data(), 200).ok());
+    REQUIRE(pieces.read(0, piece.data(), 1000).ok());
+  }
+  CHECK(store->end() == 0);
+  CHECK(store->read(0, piece.data(), 1).code() == absl::StatusCode::kDataLoss);
+}
+
+TEST_CASE("any number of spilled sequences needs one descriptor") {
+  const SpillScene scene;
+  std::vector<std::shared_ptr<Sequence>> sequences;
+  const auto prompt = scene.prompt();
+  const auto descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
+  const auto before = descriptors();
+  for (int64_t index = 0; index < 50; ++index) {
+    sequences.push_back(prompt->fork().value());
+    (void)scene.generate(sequences.back());
+    REQUIRE(sequences.back()->spill().ok());
+  }
+  CHECK(descriptors() == before + 1);
+  CHECK(scene.runtime->spilled_sequences() == 50);
 }
 
 }  // namespace

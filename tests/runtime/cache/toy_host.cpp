@@ -52,7 +52,8 @@ RotationRules toy_rotation(const ToyShape& shape) {
   RotationRules rotation;
   rotation.pairing = shape.pairing;
   for (int64_t pair = 0; pair < shape.head_size / 2; ++pair) {
-    rotation.inverse_frequencies.push_back(std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(shape.head_size)));
+    rotation.inverse_frequencies.push_back(
+        std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(shape.head_size)));
   }
   return rotation;
 }
@@ -93,10 +94,14 @@ ToyHost::ToyHost(const ToyShape& shape, uint32_t seed) : shape_(shape) {
   weights_.reserve(static_cast<size_t>(shape.layers * kWeightCount));
   for (int64_t layer = 0; layer < shape.layers; ++layer) {
     const auto base = static_cast<uint32_t>(seed * 1000 + static_cast<uint32_t>(layer) * kWeightCount);
-    const int64_t sizes[kWeightCount] = {shape.query_width() * hidden, shape.key_width() * hidden,
-                                         shape.key_width() * hidden,   shape.query_width() * hidden,
-                                         shape.query_width(),          shape.key_width(),
-                                         shape.key_width(),            hidden};
+    const int64_t sizes[kWeightCount] = {shape.query_width() * hidden,
+                                         shape.key_width() * hidden,
+                                         shape.key_width() * hidden,
+                                         shape.query_width() * hidden,
+                                         shape.query_width(),
+                                         shape.key_width(),
+                                         shape.key_width(),
+                                         hidden};
     for (int index = 0; index < kWeightCount; ++index) {
       const double size = index == kKeyBias ? 30.0 : index > kOutput ? 1.0 : scale * 2.0;
       weights_.push_back(normal_numbers(sizes[index], base + static_cast<uint32_t>(index), size));

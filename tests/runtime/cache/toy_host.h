@@ -19,7 +19,7 @@ struct ToyShape {
   int64_t head_size = 8;
   int64_t hidden = 0;  // above 0: weights are bound
   Pairing pairing = Pairing::kHalfSplit;
-  int64_t window = 0;      // of odd layers
+  int64_t window = 0;  // of odd layers
   double soft_cap = 0.0;
   bool norms = false;
   bool biases = false;

@@ -172,7 +172,8 @@ TEST_CASE("what an eviction dropped does not come back: no cut below it") {
   const ToyHost host{ToyShape{}};
   const auto runtime = open_runtime({});
   const ToyTokens tokens = host.tokens(kTokens, 1);
-  const auto sequence = make_sequence(runtime, host, nullptr, evicting(small_policy("snapkv", 80, host.shape().layers)));
+  const auto sequence =
+      make_sequence(runtime, host, nullptr, evicting(small_policy("snapkv", 80, host.shape().layers)));
   (void)feed(runtime, host, sequence, tokens, 0, 150);
   CHECK(sequence->lowest_truncation() == 150);
   (void)feed(runtime, host, sequence, tokens, 150, 20);

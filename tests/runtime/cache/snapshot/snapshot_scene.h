@@ -48,13 +48,13 @@ struct RestorePlace {
 
 [[nodiscard]] inline StatusOr<Sequences> try_restore(const RestorePlace& place, std::span<const std::byte> bytes,
                                                      const RestoreOptions& options = {}) {
-  auto restored = restore_sequences(place.runtime, place.host->model(), place.profile, options,
-                                    [&](std::span<std::byte> piece) {
-                                      if (piece.size() > bytes.size()) return corrupt_error("ends too early");
-                                      std::copy_n(bytes.begin(), piece.size(), piece.begin());
-                                      bytes = bytes.subspan(piece.size());
-                                      return absl::OkStatus();
-                                    });
+  auto restored =
+      restore_sequences(place.runtime, place.host->model(), place.profile, options, [&](std::span<std::byte> piece) {
+        if (piece.size() > bytes.size()) return corrupt_error("ends too early");
+        std::copy_n(bytes.begin(), piece.size(), piece.begin());
+        bytes = bytes.subspan(piece.size());
+        return absl::OkStatus();
+      });
   if (restored.ok() && !bytes.empty()) return corrupt_error("goes on");
   return restored;
 }
@@ -79,7 +79,8 @@ struct RestorePlace {
       const auto tokens = std::ssize(*positions);
       for (const backend::Side side : {backend::Side::kKeys, backend::Side::kValues}) {
         std::vector<float> rows(static_cast<size_t>(tokens * width));
-        const MutableTensorView view{reinterpret_cast<std::byte*>(rows.data()), NumberFormat::kF32, tokens, width, width};
+        const MutableTensorView view{reinterpret_cast<std::byte*>(rows.data()), NumberFormat::kF32, tokens, width,
+                                     width};
         if (tokens > 0) REQUIRE(sequence.rebuild({layer, side, false, 0, tokens, head}, view).ok());
         all.insert(all.end(), rows.begin(), rows.end());
       }
