@@ -4,24 +4,10 @@
 #include <vector>
 
 #include "foldkv/foldkv.h"
+#include "tests/support/layer_shape.h"
 
-// Models without weights and text without words: what a layer is, and the rows that a host would hand over.
+// Models without weights and text without words: the rows that a host would hand over.
 namespace foldkv::test::field {
-
-struct LayerShape {
-  int32_t query_heads = 4;
-  int32_t kv_heads = 2;
-  int32_t head_size = 64;
-  int64_t window = 0;
-  double soft_cap = 0.0;
-  double attention_scale = 0.0;     // 0: 1 / sqrt(head_size)
-  std::vector<double> frequencies;  // empty: the layer does not rotate
-  int32_t pairing = FOLDKV_PAIRING_HALF_SPLIT;
-  double rotation_scale = 0.0;  // 0: 1
-
-  [[nodiscard]] int64_t query_width() const { return int64_t{query_heads} * head_size; }
-  [[nodiscard]] int64_t key_width() const { return int64_t{kv_heads} * head_size; }
-};
 
 // base^(-2j / rotated) for j below rotated / 2.
 [[nodiscard]] std::vector<double> plain_frequencies(int64_t rotated, double base = 10000.0);

@@ -1,36 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "doctest/doctest.h"
 #include "foldkv/foldkv.h"
 #include "tests/field/field_tokens.h"
-#include "tests/field/plain_attention.h"
+#include "tests/support/handles.h"
+#include "tests/support/plain_attention.h"
 
 // A host behind the C functions, for field tests: a runtime, a model of any layers, profiles, sequences, steps.
 namespace foldkv::test::field {
-
-struct Release {
-  void operator()(foldkv_runtime* handle) const { foldkv_runtime_release(handle); }
-  void operator()(foldkv_model* handle) const { foldkv_model_release(handle); }
-  void operator()(foldkv_profile* handle) const { foldkv_profile_release(handle); }
-  void operator()(foldkv_calibrator* handle) const { foldkv_calibrator_release(handle); }
-  void operator()(foldkv_sensitivity* handle) const { foldkv_sensitivity_release(handle); }
-  void operator()(foldkv_sequence* handle) const { foldkv_sequence_release(handle); }
-  void operator()(foldkv_step* handle) const { foldkv_step_release(handle); }
-};
-template <typename Handle>
-using Owned = std::unique_ptr<Handle, Release>;
-
-template <typename Struct>
-[[nodiscard]] Struct sized() {
-  Struct value{};
-  value.struct_size = sizeof(Struct);
-  return value;
-}
 
 struct WorldChoice {
   const char* backend = "cpu";

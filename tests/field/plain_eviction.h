@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/field/plain_attention.h"
+#include "tests/field/field_tokens.h"
+#include "tests/support/plain_attention.h"
 
 // The published eviction of layer groups, in double precision and with all rows at hand: attention of the prompt's last
 // rows summed over rows, query heads and layers; the largest of thirteen neighbours; ends kept.

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "tests/field/field_tokens.h"
+#include "tests/support/layer_shape.h"
 
 // Attention in double precision, written down once more and plainly: no code of the library has a part in it.
-namespace foldkv::test::field {
+namespace foldkv::test {
 
 // Tokens of one KV head: rows [tokens][head_size], keys before rotation.
 struct HeadTokens {
@@ -46,4 +46,4 @@ class PlainHead {
 [[nodiscard]] double largest_error(const std::vector<float>& got, const std::vector<float>& expected);
 [[nodiscard]] double cosine(const std::vector<float>& got, const std::vector<double>& expected);
 
-}  // namespace foldkv::test::field
+}  // namespace foldkv::test

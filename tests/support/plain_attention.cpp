@@ -1,10 +1,10 @@
-#include "tests/field/plain_attention.h"
+#include "tests/support/plain_attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <complex>
 
-namespace foldkv::test::field {
+namespace foldkv::test {
 
 void HeadTokens::append(int64_t position, const float* key, const float* value, int64_t head_size) {
   positions.push_back(position);
@@ -95,4 +95,4 @@ double cosine(const std::vector<float>& got, const std::vector<double>& expected
   return product / std::sqrt(left * right);
 }
 
-}  // namespace foldkv::test::field
+}  // namespace foldkv::test
