@@ -171,17 +171,20 @@ Status Step::attend_block(int64_t layer, const AttendInput& input, RowBlock bloc
 
 Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, float* context, float* log_sum_exp) {
   const PhaseTimer timer(runtime_->times(), Phase::kAttend);
-  // Neighbouring sequences of one profile, plan, number format and division of heads share a call.
+  // Neighbouring sequences of one profile, plan, number format, division of heads and, where a codec leaves them to the
+  // sequence, bases share a call.
   size_t index = 0;
   while (index < feeds_.size()) {
     const Sequence& leader = *feeds_[index].sequence;
     const std::span<const ExactPlane> planes = leader.storage().planes_of(layer);
+    const backend::LatentLayer shared = leader.latent_layer(layer);
     attend_sequences_.clear();
     for (; index < feeds_.size(); ++index) {
       const Sequence& sequence = *feeds_[index].sequence;
+      const backend::LatentLayer latent = sequence.latent_layer(layer);
       if (sequence.shared_profile() != leader.shared_profile() || sequence.policy().plan != leader.policy().plan ||
-          sequence.policy().format != leader.policy().format ||
-          sequence.storage().planes_of(layer).size() != planes.size()) {
+          sequence.policy().format != leader.policy().format || latent.key_basis != shared.key_basis ||
+          latent.value_basis != shared.value_basis || sequence.storage().planes_of(layer).size() != planes.size()) {
         break;
       }
       add_views(layer, index, block);
@@ -190,7 +193,7 @@ Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, f
     backend::AttendRequest request;
     request.rules = leader.shared_model()->data.layers[static_cast<size_t>(layer)].rules;
     request.exact_layout = planes.front().layout;
-    request.latent = leader.latent_layer(layer);
+    request.latent = shared;
     request.sequences = attend_sequences_;
     request.queries = queries;
     request.context = context;

@@ -51,16 +51,16 @@ foldkv_model* model() {
 }
 
 foldkv_profile* snapshot_profile(int32_t index) {
-  static const std::vector<foldkv_profile*> made = [] {
-    std::vector<foldkv_profile*> profiles = {nullptr};
+  static const std::vector<foldkv_profile*>& made = *[] {
+    auto* const all = new std::vector<foldkv_profile*>{nullptr};
     for (const int32_t codec : {FOLDKV_CODEC_INTEGER, FOLDKV_CODEC_KIVI, FOLDKV_CODEC_XKV, FOLDKV_CODEC_MINICACHE}) {
       auto options = sized<foldkv_codec_options>();
       options.codec = codec;
       foldkv_profile* profile = nullptr;
       must(foldkv_profile_from_codec(model(), &options, &profile, nullptr) == FOLDKV_OK, "a codec's profile");
-      profiles.push_back(profile);
+      all->push_back(profile);
     }
-    return profiles;
+    return all;
   }();
   return made[static_cast<size_t>(index)];
 }

@@ -9,6 +9,7 @@
 namespace foldkv::test::programs {
 
 inline constexpr int64_t kKiviRun = 32;  // tokens that share scales of keys, and channels those of values
+inline constexpr int64_t kMiniCachePage = 64;  // tokens that choose together who is retained
 // Where the codec itself promises nothing: finite.
 inline constexpr double kLargestNumber = std::numeric_limits<float>::max();
 

@@ -49,7 +49,11 @@ void choose_policy(const Operation& operation, Wish& wish) {
   if (wish.eviction.floor_tokens > 4) wish.eviction.floor_tokens = 4;
   wish.eviction.keep_ratio = 0.0;
   wish.eviction.budget_tokens = 12 + operation.choices[3] / 16;
+  wish.eviction.ratio_of_unprotected = 0;
   if (operation.choices[2] % 2 == 0 && wish.eviction.interval == 0) wish.eviction.interval = 4;
+  // In generation latents are neither weighed nor looked at by a forecast.
+  const bool looks = wish.eviction.weighting > FOLDKV_WEIGHTING_NONE || wish.eviction.scorer == FOLDKV_SCORER_EXPECTED_ATTENTION;
+  if (looks && wish.terms.recipe != Recipe::kExact) wish.eviction.interval = 0;
   wish.options.eviction = &wish.eviction;
   wish.terms.evicts = true;
   absl::StrAppend(&wish.words, ", ", name, " with ", wish.eviction.budget_tokens, " tokens");
@@ -90,12 +94,13 @@ void Machine::fork(const Operation& operation) {
   if (lives_.size() >= kMostSequences) return feed_one(operation);
   say("fork s", live.name, " to s", names_);
   const Ledgers before = ledgers();
+  const bool was_spilled = stats_of(live).spilled != 0;  // it comes back to be forked
   foldkv_sequence* made = nullptr;
   foldkv_error error = sized<foldkv_error>();
   const foldkv_status status = foldkv_sequence_fork(live.handle.get(), &made, &error);
   if (!succeeded(status, error, before)) return;
   Live& other = add(made, live.shadow);
-  if (stats_of(live).spilled == before.sequences[operation.which % lives_.size()].second.spilled) {
+  if (!was_spilled) {
     expect(runtime_stats().used_bytes == before.runtime.used_bytes, "a fork has taken memory");
   }
   check(other);

@@ -9,7 +9,12 @@
 namespace foldkv::test::programs {
 
 int64_t Shadow::run_tokens() const {
-  return terms_.recipe == Recipe::kKivi4 || terms_.recipe == Recipe::kKivi2 ? kKiviRun : 1;
+  switch (terms_.recipe) {
+    case Recipe::kKivi4:
+    case Recipe::kKivi2: return kKiviRun;
+    case Recipe::kMiniCache: return kMiniCachePage;
+    default: return 1;
+  }
 }
 
 bool Shadow::has_groups() const {

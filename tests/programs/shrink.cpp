@@ -18,10 +18,13 @@ std::string failure_of(const Program& program, Tally& tally, std::string* text) 
 }
 
 Program shrink(Program program) {
+  // Enough for nearly all; a failure must not be waited for.
+  constexpr int kMostTries = 60;
   Tally tally;
-  for (bool smaller = true; smaller;) {
+  int tries = 0;
+  for (bool smaller = true; smaller && tries < kMostTries;) {
     smaller = false;
-    for (size_t index = program.operations.size(); index-- > 0;) {
+    for (size_t index = program.operations.size(); index-- > 0 && ++tries < kMostTries;) {
       Program less = program;
       less.operations.erase(less.operations.begin() + static_cast<std::ptrdiff_t>(index));
       if (failure_of(less, tally, nullptr).empty()) continue;

@@ -296,6 +296,7 @@ StatusOr<std::vector<std::shared_ptr<Sequence>>> restore_sequences(const std::sh
                                                                    const std::shared_ptr<const Profile>& profile,
                                                                    const RestoreOptions& options, ReadBytes read) {
   const PhaseTimer timer(runtime->times(), Phase::kRestore);
+  FOLDKV_RETURN_IF_ERROR(options.cancellation.check());
   FOLDKV_ASSIGN_OR_RETURN(const SnapshotIndex index, SnapshotIndex::read(read));
   const file::Snapshot& root = index.root();
   FOLDKV_RETURN_IF_ERROR(check_identity(root, *model, profile.get()));

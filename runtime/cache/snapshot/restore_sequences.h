@@ -14,7 +14,7 @@ namespace foldkv {
 struct RestoreOptions {
   std::string plan;                            // that the sequences must have; empty: any
   int64_t capacity = 1;                        // the most sequences
-  Cancellation cancellation = Cancellation();  // asked before each page
+  Cancellation cancellation = Cancellation();  // asked at first and before each page
 };
 
 // The sequences of a snapshot (snapshot_file.h), which is verified to its last byte before any of them is handed out.

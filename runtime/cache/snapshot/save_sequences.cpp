@@ -21,6 +21,7 @@ class Snapshot {
       : sequences_(sequences), options_(options), backend_(sequences.front()->runtime().backend()) {}
 
   Status save(WriteBytes write) {
+    FOLDKV_RETURN_IF_ERROR(options_.cancellation.check());
     FOLDKV_ASSIGN_OR_RETURN(compressor_, PageCompressor::create(options_.compression));
     record_identity();
     for (const auto& sequence : sequences_) index_.sequences.push_back(record(*sequence));

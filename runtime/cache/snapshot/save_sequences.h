@@ -15,7 +15,7 @@ struct SaveOptions {
   std::string made_by;                         // library and version
   int32_t compression = 0;                     // level of zstd, 0: none
   std::span<const std::byte> note;             // bytes of the host
-  Cancellation cancellation = Cancellation();  // asked before each page
+  Cancellation cancellation = Cancellation();  // asked at first and before each page
 };
 
 // Writes a snapshot (snapshot_file.h) of sequences of one model and profile. Pages that they share are written once.

@@ -370,5 +370,36 @@ TEST_CASE("every codec: the same bits in chunks and on several threads, and the 
   }
 }
 
+TEST_CASE("in one step with others every codec gives what it gives alone, whoever has found bases already") {
+  const ToyHost host(codec_shape());
+  for (const std::string& backend : backend_names()) {
+    for (const NamedWish& named : all_wishes()) {
+      CAPTURE(named.name);
+      const auto runtime = open_runtime({backend, 1});
+      const auto profile = codec_profile(host, named.wish);
+      std::vector<ToyTokens> texts;
+      std::vector<ToyFeed> together;
+      std::vector<ToyFeed> alone;
+      for (uint32_t text = 0; text < 3; ++text) texts.push_back(host.tokens(kPrompt + 2, 20 + text));
+      for (size_t text = 0; text < texts.size(); ++text) {
+        for (std::vector<ToyFeed>* feeds : {&together, &alone}) {
+          const auto sequence = make_sequence(runtime, host, profile, codec_policy());
+          // The first one has nothing compressed.
+          (void)run_step(runtime, host, {{sequence, &texts[text], 0, kPrompt, text == 0, {}}});
+          feeds->push_back({sequence, &texts[text], kPrompt, 2, text == 0, {}});
+        }
+      }
+      const LayerOutputs batch = run_step(runtime, host, together);
+      for (size_t text = 0; text < texts.size(); ++text) {
+        const LayerOutputs single = run_step(runtime, host, {alone[text]});
+        for (size_t layer = 0; layer < single.size(); ++layer) {
+          const auto begin = batch[layer].begin() + std::ssize(single[layer]) * static_cast<std::ptrdiff_t>(text);
+          CHECK(std::equal(single[layer].begin(), single[layer].end(), begin));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foldkv::test
