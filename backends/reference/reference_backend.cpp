@@ -38,11 +38,11 @@ class ReferenceBackend final : public Backend {
   void discard_memory(std::byte* memory, int64_t bytes) override { reference::discard_memory(memory, bytes); }
   int64_t memory_granularity() const override { return reference::memory_granularity(); }
   Status copy_to_device(std::byte* device, const std::byte* host, int64_t bytes) override {
-    std::memcpy(device, host, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
     return absl::OkStatus();
   }
   Status copy_to_host(std::byte* host, const std::byte* device, int64_t bytes) override {
-    std::memcpy(host, device, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
     return absl::OkStatus();
   }
   bool host_memory() const override { return true; }
