@@ -9,6 +9,7 @@
 #include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/due_sets.h"
 #include "runtime/cache/encode_run.h"
+#include "runtime/cache/eviction_needs.h"
 #include "runtime/cache/token_pages.h"
 #include "runtime/cache/token_run.h"
 
@@ -82,10 +83,13 @@ Status Sequence::compress_now(StorageChange change) {
     storage_.rollback(arena);
     arena.give_back();
   };
-  change.due = due_sets(policy_, storage_, {change, life_.prompt_open, false, true});
-  FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   AttentionRecord record(*this, 0);
-  const EvictionMoment moment{change, life_.prompt_open, false, true};
+  // A policy that goes by the last queries, all of which were truncated, has nothing to go by.
+  const bool blind = life_.prompt_open && policy_.eviction != nullptr && record.window_rows() == 0 &&
+                     attention_needs(policy_.eviction->policy, true, storage_.token_count()).window_rows > 0;
+  change.due = due_sets(policy_, storage_, {change, life_.prompt_open, blind, true});
+  FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
+  const EvictionMoment moment{change, life_.prompt_open, blind, true};
   FOLDKV_ASSIGN_OR_RETURN(int64_t bytes,
                           decide_workspace(*runtime_, model_->data, policy_, storage_, record.plan(), moment));
   if (change.encoded_tokens > 0) {

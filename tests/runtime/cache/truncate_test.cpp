@@ -190,6 +190,25 @@ TEST_CASE("what an eviction dropped does not come back: no cut below it") {
   CHECK(left.back() == 154);
 }
 
+TEST_CASE("a policy whose last queries were all truncated evicts nothing when it is asked to") {
+  const ToyHost host{ToyShape{}};
+  const ToyTokens tokens = host.tokens(kTokens, 1);
+  for (const std::string& backend : backend_names()) {
+    for (const char* name : {"snapkv", "tova", "cake", "h2o", "expected-attention"}) {
+      const auto runtime = open_runtime({backend, 1});
+      const auto sequence =
+          make_sequence(runtime, host, nullptr, evicting(small_policy(name, 40, host.shape().layers)));
+      (void)feed(runtime, host, sequence, tokens, 0, 150, true);
+      REQUIRE(sequence->truncate(100).ok());
+      CHECK(sequence->window().rows == 0);
+      REQUIRE(sequence->compress().ok());
+      const bool remembers = std::string(name) == "h2o" || std::string(name) == "expected-attention";
+      CHECK((sequence->held_tokens(0, 0) == 100) == !remembers);
+      (void)feed(runtime, host, sequence, tokens, 100, 5);
+    }
+  }
+}
+
 TEST_CASE("bad cuts are refused and change nothing") {
   const ToyHost host{ToyShape{}};
   const auto runtime = open_runtime({});
