@@ -936,7 +936,8 @@ FOLDKV_API foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, f
  * unless the host says otherwise. Takes time for what goes, not for what stays. 0 to next_position of the sequence.
  *  - Exact tokens that stay remain exact, latents remain latents: nothing is encoded or rebuilt. (Tokens of a codec whose
  *    runs of tokens share scales, KIVI, become exact again where a run is cut.)
- *  - A cut within the prompt opens it again: the next step without FOLDKV_FEED_CONTINUES compresses as at its end.
+ *  - A cut within the prompt opens it again: the next step without FOLDKV_FEED_CONTINUES compresses as at its end. (Under an
+ *    eviction policy only when no latent is left.)
  *  - FOLDKV_E_STATE below lowest_truncation of the stats: an eviction chose among tokens up to there, and what it dropped
  *    is gone. To reject drafts under a policy that evicts in generation, feed them with FOLDKV_FEED_CONTINUES.
  *  - What an eviction policy has added up of attention keeps the part of the tokens that are forgotten.

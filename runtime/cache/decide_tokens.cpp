@@ -169,7 +169,8 @@ class Decision {
 
 }  // namespace
 
-StatusOr<int64_t> decide_workspace(const Runtime& runtime, const PreparedModel& model, const SequencePolicy& policy,
+StatusOr<int64_t> decide_workspace(const Runtime& runtime, const PreparedModel& model,
+                                   const PreparedProfile& profile, const SequencePolicy& policy,
                                    const SequenceStorage& storage, const RecordPlan& record,
                                    const EvictionMoment& moment) {
   const std::vector<bool>& due = moment.change.due;
@@ -177,7 +178,7 @@ StatusOr<int64_t> decide_workspace(const Runtime& runtime, const PreparedModel& 
   FOLDKV_ASSIGN_OR_RETURN(const int64_t norms, norms_workspace(runtime, *model.model, policy));
   const WindowShape window{record.window_rows, storage.token_count() + moment.change.new_tokens};
   return std::max(
-      {norms, forecast_workspace(*model.model, policy), window_workspace(runtime.backend(), model, policy, window)});
+      {norms, forecast_workspace(*model.model, policy), window_workspace(runtime.backend(), model, profile, policy, window)});
 }
 
 StatusOr<KeptTokens> decide_tokens(const Sequence& sequence, const AttentionRecord& record,

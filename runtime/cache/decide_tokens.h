@@ -11,6 +11,7 @@ namespace foldkv {
 
 // Of the memory that a decision works in; 0 when nothing will be evicted.
 [[nodiscard]] StatusOr<int64_t> decide_workspace(const Runtime& runtime, const PreparedModel& model,
+                                                 const PreparedProfile& profile,
                                                  const SequencePolicy& policy, const SequenceStorage& storage,
                                                  const RecordPlan& record, const EvictionMoment& moment);
 

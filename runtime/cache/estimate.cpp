@@ -68,7 +68,7 @@ class CountedLife {
     needs.forecasts = record.moment_numbers > 0;
     needs.record_bytes = record.scratch_bytes();
     FOLDKV_ASSIGN_OR_RETURN(needs.commit_bytes,
-                            decide_workspace(runtime_, model_, question_.policy, storage_, record, moment));
+                            decide_workspace(runtime_, model_, profile_, question_.policy, storage_, record, moment));
     if (change.encoded_tokens > 0) {
       needs.commit_bytes = std::max(needs.commit_bytes, encode_workspace(runtime_.backend(), profile_,
                                                                          question_.policy.plan, change.encoded_tokens));

@@ -91,7 +91,7 @@ Status Sequence::compress_now(StorageChange change) {
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   const EvictionMoment moment{change, life_.prompt_open, blind, true};
   FOLDKV_ASSIGN_OR_RETURN(int64_t bytes,
-                          decide_workspace(*runtime_, model_->data, policy_, storage_, record.plan(), moment));
+                          decide_workspace(*runtime_, model_->data, profile_->data, policy_, storage_, record.plan(), moment));
   if (change.encoded_tokens > 0) {
     bytes = std::max(bytes, encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens));
   }

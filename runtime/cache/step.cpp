@@ -157,7 +157,7 @@ Status Step::reserve_scratch() {
     needs.forecasts = needs.forecasts || parts_[index].record.forecasts();
     needs.record_bytes += parts_[index].record.scratch_bytes();
     FOLDKV_ASSIGN_OR_RETURN(const int64_t decision,
-                            decide_workspace(*runtime_, sequence.shared_model()->data, sequence.policy(),
+                            decide_workspace(*runtime_, sequence.shared_model()->data, *planned.profile, sequence.policy(),
                                              sequence.storage(), parts_[index].record.plan(), eviction_moment(index)));
     needs.commit_bytes = std::max(needs.commit_bytes, decision);
     if (parts_[index].change.encoded_tokens == 0) continue;

@@ -28,18 +28,7 @@ int64_t attend_bytes(const Runtime& runtime, const PreparedModel& model,
   int64_t bytes = 0;
   for (const auto& [profile, plan] : profiles) {
     for (size_t layer = 0; layer < model.layers.size(); ++layer) {
-      const backend::AttentionRules& rules = model.layers[layer].rules;
-      backend::AttendShape shape;
-      shape.query_heads = rules.query_heads;
-      shape.kv_heads = rules.kv_heads;
-      shape.head_size = rules.head_size;
-      const GroupPlace place = profile->place_of_layer[layer];
-      if (place.group >= 0) {
-        const backend::LatentLayout& layout = profile->groups[static_cast<size_t>(place.group)].layouts[plan];
-        shape.key_latent_width = layout.keys.stored_width;
-        shape.value_latent_width = layout.values.stored_width;
-        shape.correction_rank = layout.correction_rank;
-      }
+      backend::AttendShape shape = attend_shape(model, *profile, plan, layer);
       shape.rows = std::min(needs.rows, kRowBlock);
       shape.sequences = needs.views;
       shape.total_tokens = needs.total_tokens;
@@ -51,6 +40,22 @@ int64_t attend_bytes(const Runtime& runtime, const PreparedModel& model,
 }
 
 }  // namespace
+
+backend::AttendShape attend_shape(const PreparedModel& model, const PreparedProfile& profile, size_t plan,
+                                  size_t layer) {
+  const backend::AttentionRules& rules = model.layers[layer].rules;
+  backend::AttendShape shape;
+  shape.query_heads = rules.query_heads;
+  shape.kv_heads = rules.kv_heads;
+  shape.head_size = rules.head_size;
+  const GroupPlace place = profile.place_of_layer[layer];
+  if (place.group < 0) return shape;
+  const backend::LatentLayout& layout = profile.groups[static_cast<size_t>(place.group)].layouts[plan];
+  shape.key_latent_width = layout.keys.stored_width;
+  shape.value_latent_width = layout.values.stored_width;
+  shape.correction_rank = layout.correction_rank;
+  return shape;
+}
 
 void ScratchNeeds::add_views(const SequenceStorage& storage, int64_t new_tokens) {
   views += most_views(storage);

@@ -80,4 +80,8 @@ struct PlannedProfile {
                                        const std::vector<PlannedProfile>& profiles, const ProductSet& products,
                                        const ScratchNeeds& needs);
 
+// Of one layer under a plan; rows, sequences and tokens are the caller's to fill in.
+[[nodiscard]] backend::AttendShape attend_shape(const PreparedModel& model, const PreparedProfile& profile, size_t plan,
+                                                size_t layer);
+
 }  // namespace foldkv

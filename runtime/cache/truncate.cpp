@@ -155,7 +155,9 @@ Status Sequence::truncate(int64_t position) {
   const int64_t lost = change.forgotten_tokens - change.new_tokens;
   storage_.publish(runtime_->arena(), change);
   life_.next_position = position;
-  life_.prompt_open = life_.prompt_open || position < life_.prompt_end || position == 0;
+  // At the end of a prompt an eviction policy looks at exact tokens.
+  const bool reopens = policy_.eviction == nullptr || storage_.latent_tokens() == 0;
+  life_.prompt_open = life_.prompt_open || (position < life_.prompt_end && reopens) || position == 0;
   if (change.forgets_runs) life_.energies = {};
   window_.rows = std::max<int64_t>(0, window_.rows - lost);
   if (window_.rows == 0) window_ = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/checked.h"
+#include "runtime/cache/step_scratch.h"
 
 namespace foldkv {
 namespace {
@@ -87,21 +88,17 @@ std::vector<float> thresholds(const WindowShape& shape) {
 
 }  // namespace
 
-int64_t window_workspace(const backend::Backend& backend, const PreparedModel& model, const SequencePolicy& policy,
-                         const WindowShape& shape) {
+int64_t window_workspace(const backend::Backend& backend, const PreparedModel& model, const PreparedProfile& profile,
+                         const SequencePolicy& policy, const WindowShape& shape) {
   if (policy.eviction == nullptr || shape.rows == 0) return 0;
   const Wanted wanted(policy.eviction->policy);
   int64_t bytes = 0;
-  for (const PreparedLayer& layer : model.layers) {
-    backend::AttendShape attend;
-    attend.query_heads = layer.rules.query_heads;
-    attend.kv_heads = layer.rules.kv_heads;
-    attend.head_size = layer.rules.head_size;
+  for (size_t layer = 0; layer < model.layers.size(); ++layer) {
+    backend::AttendShape attend = attend_shape(model, profile, policy.plan, layer);
     attend.rows = shape.rows;
     attend.sequences = 1;
     attend.total_tokens = shape.tokens;
-    const int64_t lists =
-        wanted.count() * round_up(layer.rules.query_heads * shape.tokens * kNumberBytes, kBlockAlignment);
+    const int64_t lists = wanted.count() * round_up(attend.query_heads * shape.tokens * kNumberBytes, kBlockAlignment);
     bytes = std::max(bytes, lists + backend.score_workspace(attend));
   }
   return bytes;

@@ -16,7 +16,8 @@ struct WindowShape {
 
 // Of the memory that the call below works in, enough for every layer; 0 when the policy looks at no window.
 [[nodiscard]] int64_t window_workspace(const backend::Backend& backend, const PreparedModel& model,
-                                       const SequencePolicy& policy, const WindowShape& shape);
+                                       const PreparedProfile& profile, const SequencePolicy& policy,
+                                       const WindowShape& shape);
 
 // positions: of the window's rows, host.
 [[nodiscard]] StatusOr<TokenStatistics> window_statistics(const Sequence& sequence, const AttentionRecord& record,

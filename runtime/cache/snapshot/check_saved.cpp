@@ -116,6 +116,9 @@ StatusOr<SequenceLife> read_life(const file::SavedSequence& saved) {
 }
 
 Status check_tokens(const Sequence& sequence) {
+  if (sequence.prompt_open() && sequence.policy().eviction != nullptr && sequence.storage().latent_tokens() > 0) {
+    return wrong("open prompt");
+  }
   for (const ExactSet& set : sequence.storage().exact_sets()) {
     const ExactPlane& plane = sequence.storage().planes()[static_cast<size_t>(set.planes.front())];
     FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> positions,

@@ -406,5 +406,26 @@ TEST_CASE("what does not go together is refused when the sequence is made") {
   CHECK(weightless.status().code() == state_error("").code());
 }
 
+TEST_CASE("an open prompt that is compressed when the host asks is decided like one that ends") {
+  const ToyHost host{ToyShape{}};
+  const ToyTokens tokens = host.tokens(60, 1);
+  for (const std::string& backend : backend_names()) {
+    for (const char* name : {"snapkv", "adakv", "cake", "bellowskv-evict"}) {
+      CAPTURE(name);
+      const auto runtime = open_runtime({backend, 2});
+      const auto profile = calibrate(open_runtime({}), host, {2, 4, 0, 16, 2});
+      SequencePolicy policy = evicting(small_policy(name, 30, host.shape().layers));
+      policy.recent_tokens = 8;
+      const auto asked = make_sequence(runtime, host, profile, policy);
+      const auto ended = make_sequence(runtime, host, profile, policy);
+      (void)run_step(runtime, host, {{asked, &tokens, 0, 60, true, {}}});
+      (void)run_step(runtime, host, {{ended, &tokens, 0, 60, false, {}}});
+      REQUIRE(asked->compress().ok());
+      CHECK(asked->held_tokens(0, 0) < 60);
+      CHECK(kept_everywhere(*asked) == kept_everywhere(*ended));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace foldkv::test
