@@ -117,7 +117,7 @@ Status SequenceStorage::own_latent(Allocator& allocator, LatentSet& set, const S
 Status SequenceStorage::own_blocks(Allocator& allocator, GroupStorage& group) {
   for (Block* block : group.blocks()) {
     if (block->shared_bytes() == 0) continue;
-    FOLDKV_ASSIGN_OR_RETURN(Block own, Block::allocate(allocator, block->role(), block->charged_bytes()));
+    FOLDKV_ASSIGN_OR_RETURN(Block own, Block::allocate(allocator, block->role(), block->bytes()));
     originals_.emplace_back(block, Block());
     originals_.back().second = std::move(*block);
     *block = std::move(own);

@@ -50,10 +50,10 @@ void seal_snapshot(uint8_t* data, size_t size) {
   // FlatBuffers wants its buffer at an aligned place, which the header leaves it at when the input is.
   uint64_t* const checksums = checksums_of(data + format::kHeaderBytes, index_bytes, &sizes);
   if (checksums != nullptr) seal_pages(data, size - 8, pages, checksums, *sizes);
-  Fingerprint of_index;
-  of_index.add_bytes(data, format::kChecksummedHeaderBytes);
-  of_index.add_bytes(data + format::kHeaderBytes, index_bytes);
-  format::store(of_index.value(), 8, bytes_at(data, format::kChecksummedHeaderBytes));
+  format::store(fingerprint_of_bytes(data + format::kHeaderBytes, index_bytes), 8,
+                bytes_at(data, format::kIndexChecksumOffset));
+  format::store(fingerprint_of_bytes(data, format::kChecksummedHeaderBytes), 8,
+                bytes_at(data, format::kChecksummedHeaderBytes));
   Fingerprint of_pages;
   of_pages.add_bytes(data + pages, size - 8 - pages);
   format::store(of_pages.value(), 8, bytes_at(data, size - 8));

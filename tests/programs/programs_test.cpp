@@ -9,7 +9,7 @@ namespace {
 // Set to the number that a failure names, to run that program alone.
 constexpr uint64_t kFirst = 0;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr uint64_t kPrograms = 4000;
+constexpr uint64_t kPrograms = 400;
 #else
 constexpr uint64_t kPrograms = 10000;
 #endif

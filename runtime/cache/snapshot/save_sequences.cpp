@@ -126,10 +126,9 @@ class Snapshot {
                 header.begin());
     store(snapshot_file::kVersion, 4, header.data() + 8);
     store(index.size(), 8, header.data() + 16);
-    Fingerprint checksum;
-    checksum.add_bytes(header.data(), snapshot_file::kChecksummedHeaderBytes);
-    checksum.add_bytes(index.data(), index.size());
-    store(checksum.value(), 8, header.data() + snapshot_file::kChecksummedHeaderBytes);
+    store(fingerprint_of_bytes(index.data(), index.size()), 8, header.data() + snapshot_file::kIndexChecksumOffset);
+    store(fingerprint_of_bytes(header.data(), snapshot_file::kChecksummedHeaderBytes), 8,
+          header.data() + snapshot_file::kChecksummedHeaderBytes);
     FOLDKV_RETURN_IF_ERROR(write(header));
     return write(index);
   }

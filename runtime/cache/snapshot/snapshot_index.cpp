@@ -31,6 +31,10 @@ Status check_header(const Header& header) {
     return version_error(absl::StrCat("got snapshot version ", version, ", this library reads version ",
                                       snapshot_file::kVersion, " at most"));
   }
+  if (load(header.data() + snapshot_file::kChecksummedHeaderBytes, 8) !=
+      fingerprint_of_bytes(header.data(), snapshot_file::kChecksummedHeaderBytes)) {
+    return corrupt_error("the snapshot is not whole or has been changed: the checksum of its header does not fit");
+  }
   const uint64_t bytes = load(header.data() + 16, 8);
   if (version < 1 || load(header.data() + 12, 4) != 0 || bytes < 8 || bytes > snapshot_file::kMostIndexBytes) {
     return corrupt_error("the snapshot's header is not valid");
@@ -55,7 +59,6 @@ StatusOr<SnapshotIndex> SnapshotIndex::read(ReadBytes read) {
   FOLDKV_RETURN_IF_ERROR(check_header(header));
   const auto bytes = static_cast<int64_t>(load(header.data() + 16, 8));
   Fingerprint checksum;
-  checksum.add_bytes(header.data(), snapshot_file::kChecksummedHeaderBytes);
   SnapshotIndex index;
   for (int64_t done = 0; done < bytes;) {
     const int64_t piece = std::min(kPieceBytes, bytes - done);
@@ -65,7 +68,7 @@ StatusOr<SnapshotIndex> SnapshotIndex::read(ReadBytes read) {
     checksum.add_bytes(place.data(), place.size());
     done += piece;
   }
-  if (checksum.value() != load(header.data() + snapshot_file::kChecksummedHeaderBytes, 8)) {
+  if (checksum.value() != load(header.data() + snapshot_file::kIndexChecksumOffset, 8)) {
     return corrupt_error("the snapshot is not whole or has been changed: the checksum of its index does not fit");
   }
   FOLDKV_RETURN_IF_ERROR(verify(index.memory_, static_cast<size_t>(bytes)));
