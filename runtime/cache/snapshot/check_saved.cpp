@@ -66,6 +66,16 @@ Status check_scores(const Sequence& sequence, const PageList& pages, int64_t cou
   return finite ? absl::OkStatus() : wrong("scores");
 }
 
+// Nothing is evicted, and under an eviction policy nothing encoded, before a prompt has ended.
+Status check_open_prompt(const Sequence& sequence) {
+  if (!sequence.prompt_open() || sequence.policy().eviction == nullptr) return absl::OkStatus();
+  const SequenceStorage& storage = sequence.storage();
+  const bool whole = std::ranges::all_of(storage.exact_sets(), [&](const ExactSet& set) {
+    return set.token_count == storage.token_count();
+  });
+  return whole && storage.latent_tokens() == 0 ? absl::OkStatus() : wrong("open prompt");
+}
+
 }  // namespace
 
 StatusOr<StorageCounts> read_counts(const file::SavedSequence& saved, const Sequence& sequence) {
@@ -116,9 +126,7 @@ StatusOr<SequenceLife> read_life(const file::SavedSequence& saved) {
 }
 
 Status check_tokens(const Sequence& sequence) {
-  if (sequence.prompt_open() && sequence.policy().eviction != nullptr && sequence.storage().latent_tokens() > 0) {
-    return wrong("open prompt");
-  }
+  FOLDKV_RETURN_IF_ERROR(check_open_prompt(sequence));
   for (const ExactSet& set : sequence.storage().exact_sets()) {
     const ExactPlane& plane = sequence.storage().planes()[static_cast<size_t>(set.planes.front())];
     FOLDKV_ASSIGN_OR_RETURN(const std::vector<int32_t> positions,
