@@ -527,6 +527,8 @@ typedef struct foldkv_solve_options {
   int32_t use_metric;            /* 1: directions and variances in the metric of the observed gradients */
   uint64_t seed;                 /* of the correction's random test vectors */
   double metric_floor;           /* share of a layer's mean cost that every direction costs at least. 0: 0.02 */
+  const int32_t* cancel;         /* the call ends with FOLDKV_E_CANCELLED when this has become non-zero, as soon as the
+                                    eigenproblem that it is at is solved. NULL: never */
 } foldkv_solve_options;
 
 /* Leading eigenvectors of the covariance of the stacked keys, and of the values, of each group
@@ -934,7 +936,8 @@ FOLDKV_API foldkv_status foldkv_sequence_fork(const foldkv_sequence* sequence, f
  * unless the host says otherwise. Takes time for what goes, not for what stays. 0 to next_position of the sequence.
  *  - Exact tokens that stay remain exact, latents remain latents: nothing is encoded or rebuilt. (Tokens of a codec whose
  *    runs of tokens share scales, KIVI, become exact again where a run is cut.)
- *  - A cut within the prompt opens it again: the next step without FOLDKV_FEED_CONTINUES compresses as at its end.
+ *  - A cut within the prompt opens it again: the next step without FOLDKV_FEED_CONTINUES compresses as at its end. (Under an
+ *    eviction policy only when no latent is left.)
  *  - FOLDKV_E_STATE below lowest_truncation of the stats: an eviction chose among tokens up to there, and what it dropped
  *    is gone. To reject drafts under a policy that evicts in generation, feed them with FOLDKV_FEED_CONTINUES.
  *  - What an eviction policy has added up of attention keeps the part of the tokens that are forgotten.
@@ -1016,7 +1019,8 @@ FOLDKV_API foldkv_status foldkv_sequence_describe(const foldkv_sequence* sequenc
 /* A snapshot holds one or more sequences of one model and one profile: everything that changes what they answer (tokens,
  * positions, codes, means, options, what eviction policies remember), with checksums, and fingerprints of model, profile
  * and plan. Sequences saved together share pages in it as they do in memory. It is read by every backend, on every
- * little-endian machine, and by every later version of the library; each decodes the same values. Threads, device and budget are not part of it. */
+ * little-endian machine, and by every later version of the library; each decodes the same values. Threads, device and
+ * budget are not part of it. */
 
 /* Takes or gives size bytes. Anything but 0 stops the call, which fails with FOLDKV_E_FILE and that native_code. */
 typedef int32_t (*foldkv_write)(void* context, const void* bytes, size_t size);
