@@ -62,4 +62,13 @@ foldkv_status report(const Status& status, foldkv_error* error) {
   return code;
 }
 
+foldkv_status report_thrown(foldkv_status code, const char* message, foldkv_error* error) noexcept {
+  if (error == nullptr || error->struct_size < sizeof(foldkv_error)) return code;
+  error->status = code;
+  error->native_code = 0;
+  copy_text(error->argument, sizeof(error->argument), "");
+  copy_text(error->message, sizeof(error->message), message);
+  return code;
+}
+
 }  // namespace foldkv::abi

@@ -11,6 +11,8 @@ namespace foldkv::abi {
 
 // Fills error (null: nothing) and returns the code of status.
 foldkv_status report(const Status& status, foldkv_error* error);
+// The same for what was thrown; takes no memory, of which there may be none.
+foldkv_status report_thrown(foldkv_status code, const char* message, foldkv_error* error) noexcept;
 
 // Runs body, a function that returns Status.
 template <typename Body>
@@ -18,11 +20,11 @@ foldkv_status guard(foldkv_error* error, const Body& body) {
   try {
     return report(body(), error);
   } catch (const std::bad_alloc&) {
-    return report(memory_error("the host is out of memory"), error);
+    return report_thrown(FOLDKV_E_MEMORY, "the host is out of memory", error);
   } catch (const std::exception& exception) {
-    return report(internal_error(exception.what()), error);
+    return report_thrown(FOLDKV_E_INTERNAL, exception.what(), error);
   } catch (...) {
-    return report(internal_error("an unknown exception"), error);
+    return report_thrown(FOLDKV_E_INTERNAL, "an unknown exception", error);
   }
 }
 

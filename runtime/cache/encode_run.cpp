@@ -162,7 +162,7 @@ Status copy_positions(Sequence& sequence, const LatentSet& set, const std::vecto
   return write_positions(backend, set.tokens, set.token_count, std::ssize(encoded), encoded.data());
 }
 
-SideEnergy energy(const GroupRun& run, Side side, std::byte* scratch) {
+StatusOr<SideEnergy> energy(const GroupRun& run, Side side, std::byte* scratch) {
   EncodedRows encoded;
   encoded.rows = run.rows(side);
   encoded.layout = &run.layout;
@@ -220,7 +220,8 @@ StatusOr<Energies> encode_run(Sequence& sequence, const StorageChange& change, c
     FOLDKV_RETURN_IF_ERROR(encode_side(run, Side::kValues));
     FOLDKV_RETURN_IF_ERROR(correct(run));
     for (const Side side : {Side::kKeys, Side::kValues}) {
-      energies[static_cast<size_t>(side)] += energy(run, side, workspace + scratch);
+      FOLDKV_ASSIGN_OR_RETURN(const SideEnergy measured, energy(run, side, workspace + scratch));
+      energies[static_cast<size_t>(side)] += measured;
     }
   }
   for (size_t index = 0; index < kept.encoded.size(); ++index) {

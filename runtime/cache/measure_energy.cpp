@@ -88,7 +88,7 @@ int64_t energy_scratch_bytes(int64_t stacked_width) {
   return 2 * kStretchTokens * stacked_width * static_cast<int64_t>(sizeof(float));
 }
 
-SideEnergy measure_energy(backend::Backend& backend, const EncodedRows& encoded) {
+StatusOr<SideEnergy> measure_energy(backend::Backend& backend, const EncodedRows& encoded) {
   const int64_t tokens = encoded.rows.count;
   SideEnergy sum;
   int64_t measured = 0;
@@ -97,12 +97,12 @@ SideEnergy measure_energy(backend::Backend& backend, const EncodedRows& encoded)
     const int64_t first = std::max(stretch * kStretchTokens, stretch * tokens / kStretches);
     const int64_t count = std::min(kStretchTokens, tokens - first);
     if (count <= 0) break;
-    if (!add_stretch(backend, encoded, first, count, sum).ok()) return {};
+    FOLDKV_RETURN_IF_ERROR(add_stretch(backend, encoded, first, count, sum));
     measured += count;
   }
-  if (measured == 0 || !std::isfinite(sum.total) || !std::isfinite(sum.lost)) return {};
+  if (measured == 0 || !std::isfinite(sum.total) || !std::isfinite(sum.lost)) return SideEnergy{};
   const double scale = static_cast<double>(tokens) / static_cast<double>(measured);
-  return {sum.total * scale, sum.lost * scale};
+  return SideEnergy{sum.total * scale, sum.lost * scale};
 }
 
 }  // namespace foldkv

@@ -24,7 +24,7 @@ struct EncodedRows {
 
 // How far rebuilt rows are from the rows themselves, and those from the mean. Measured on 64 tokens at most, in
 // stretches of 8 that are evenly spread over the run, and scaled to all of its tokens. Takes no memory but its scratch.
-// It is for statistics: when the backend fails, or a figure is beyond all numbers, the run counts nothing.
-[[nodiscard]] SideEnergy measure_energy(backend::Backend& backend, const EncodedRows& encoded);
+// It is for statistics: when a figure is beyond all numbers, the run counts nothing.
+[[nodiscard]] StatusOr<SideEnergy> measure_energy(backend::Backend& backend, const EncodedRows& encoded);
 
 }  // namespace foldkv

@@ -46,15 +46,21 @@ Status rewrite_exact_rows(Sequence& sequence, const ExactRows& target, FillRows 
   absl::Cleanup undo = [&] { storage.rollback(arena); };
   std::vector<std::byte> numbers(static_cast<size_t>(most * width * bytes_of(NumberFormat::kF32)));
   std::vector<std::byte> rounded(static_cast<size_t>(most * width * bytes_of(format)));
+  bool begun = false;
+  absl::Cleanup lost = [&] {
+    if (begun) sequence.lose();
+  };
   for (const bool writes : {false, true}) {
     for (int64_t done = 0; done < target.count; done += most) {
       const int64_t count = std::min(most, target.count - done);
       const MutableTensorView rows = rows_in(numbers, NumberFormat::kF32, count, width);
       FOLDKV_RETURN_IF_ERROR(fill(done, rows));
+      begun = writes;
       FOLDKV_RETURN_IF_ERROR(writes ? write_rows(sequence, target.layer, target.side, target.first_slot + done, rows)
                                     : backend.convert(rows, rows_in(rounded, format, count, width)));
     }
   }
+  std::move(lost).Cancel();
   std::move(undo).Cancel();
   storage.publish(arena, {});
   return absl::OkStatus();

@@ -56,9 +56,21 @@ Status Sequence::begin_change() {
     return with_argument(state_error("the sequence is part of an open step, or in use by another call"), "sequence");
   }
   absl::Cleanup undo = [this] { end_change(); };
+  FOLDKV_RETURN_IF_ERROR(check_held());
   FOLDKV_RETURN_IF_ERROR(bring_back());
   std::move(undo).Cancel();
   return absl::OkStatus();
+}
+
+Status Sequence::check_held() const {
+  if (!lost_) return absl::OkStatus();
+  return with_argument(state_error("the sequence has lost its tokens: the backend failed while they were moved"),
+                       "sequence");
+}
+
+Status Sequence::Reader::status() const {
+  FOLDKV_RETURN_IF_ERROR(sequence_.check_held());
+  return shared_ ? sequence_.bring_back() : absl::OkStatus();
 }
 
 Status Sequence::Reader::between_steps() const {
@@ -90,8 +102,8 @@ Status Sequence::compress_now(StorageChange change) {
   change.due = due_sets(policy_, storage_, {change, life_.prompt_open, blind, true});
   FOLDKV_RETURN_IF_ERROR(storage_.reserve(arena, change));
   const EvictionMoment moment{change, life_.prompt_open, blind, true};
-  FOLDKV_ASSIGN_OR_RETURN(int64_t bytes,
-                          decide_workspace(*runtime_, model_->data, profile_->data, policy_, storage_, record.plan(), moment));
+  FOLDKV_ASSIGN_OR_RETURN(int64_t bytes, decide_workspace(*runtime_, model_->data, profile_->data, policy_, storage_,
+                                                          record.plan(), moment));
   if (change.encoded_tokens > 0) {
     bytes = std::max(bytes, encode_workspace(runtime_->backend(), profile_->data, policy_.plan, change.encoded_tokens));
   }
@@ -105,7 +117,9 @@ Status Sequence::compress_now(StorageChange change) {
     FOLDKV_ASSIGN_OR_RETURN(energies, encode_run(*this, change, kept, scratch.data()));
   }
   std::vector<int32_t> buffer(keep_buffer(storage_, kept, change));
+  absl::Cleanup lost = [this] { lose(); };
   FOLDKV_RETURN_IF_ERROR(gather_kept(*this, kept, change, buffer));
+  std::move(lost).Cancel();
   publish(change, energies, kept.reindexed ? held_after(storage_, change) : life_.next_position, true);
   keep_record(record, false);
   return absl::OkStatus();

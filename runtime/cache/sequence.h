@@ -150,7 +150,7 @@ class Sequence {
     }
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
-    [[nodiscard]] Status status() const { return shared_ ? sequence_.bring_back() : absl::OkStatus(); }
+    [[nodiscard]] Status status() const;
     // For a call that needs the sequence between steps.
     [[nodiscard]] Status between_steps() const;
 
@@ -167,6 +167,11 @@ class Sequence {
   // One step (or call) at a time owns the sequence: state error while somebody else does, or reads it.
   [[nodiscard]] Status begin_change();
   void end_change() { use_.end_writing(); }
+  // The backend has failed while pages in use were changed: what they hold is not known. Nobody may read or change the
+  // sequence any more.
+  void lose() { lost_ = true; }
+  // State error when it is lost.
+  [[nodiscard]] Status check_held() const;
   [[nodiscard]] SequenceStorage& storage() { return storage_; }
   [[nodiscard]] bool prompt_open() const { return life_.prompt_open; }
   [[nodiscard]] const std::shared_ptr<Calibrator>& calibrator() const { return calibrator_; }
@@ -217,6 +222,7 @@ class Sequence {
   mutable std::mutex residency_;  // of the lists of pages while nobody changes the sequence
   mutable std::unique_ptr<SpilledPieces> spilled_pieces_;
   mutable std::atomic<bool> spilled_{false};
+  std::atomic<bool> lost_{false};
 };
 
 }  // namespace foldkv

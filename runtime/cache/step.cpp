@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/encode_run.h"
 #include "runtime/cache/token_pages.h"
@@ -156,9 +157,10 @@ Status Step::reserve_scratch() {
     needs.records = needs.records || parts_[index].record.active();
     needs.forecasts = needs.forecasts || parts_[index].record.forecasts();
     needs.record_bytes += parts_[index].record.scratch_bytes();
-    FOLDKV_ASSIGN_OR_RETURN(const int64_t decision,
-                            decide_workspace(*runtime_, sequence.shared_model()->data, *planned.profile, sequence.policy(),
-                                             sequence.storage(), parts_[index].record.plan(), eviction_moment(index)));
+    FOLDKV_ASSIGN_OR_RETURN(
+        const int64_t decision,
+        decide_workspace(*runtime_, sequence.shared_model()->data, *planned.profile, sequence.policy(),
+                         sequence.storage(), parts_[index].record.plan(), eviction_moment(index)));
     needs.commit_bytes = std::max(needs.commit_bytes, decision);
     if (parts_[index].change.encoded_tokens == 0) continue;
     needs.commit_bytes = std::max(
@@ -209,6 +211,10 @@ Status Step::commit() {
                                                   " have been attended; all must be")),
                          "step");
   }
+  for (size_t index = 0; index < feeds_.size(); ++index) {
+    const Status status = feeds_[index].sequence->check_held();
+    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+  }
   // Every decision before any encoding, which uses the memory of what is decided upon.
   for (size_t index = 0; index < feeds_.size(); ++index) {
     FOLDKV_RETURN_IF_ERROR(rules_.cancellation.check());
@@ -228,11 +234,10 @@ Status Step::commit() {
     buffer.resize(std::max(buffer.size(),
                            keep_buffer(feeds_[index].sequence->storage(), parts_[index].kept, parts_[index].change)));
   }
+  FOLDKV_RETURN_IF_ERROR(gather(buffer));
   // From here on nothing can fail.
   for (size_t index = 0; index < feeds_.size(); ++index) {
     Sequence& sequence = *feeds_[index].sequence;
-    const PhaseTimer timer(runtime_->times(), Phase::kDecide);
-    FOLDKV_RETURN_IF_ERROR(gather_kept(sequence, parts_[index].kept, parts_[index].change, buffer));
     const int64_t last = parts_[index].first_row + feeds_[index].token_count - 1;
     const int64_t next = parts_[index].kept.reindexed ? held_after(sequence.storage(), parts_[index].change)
                                                       : int64_t{positions_[static_cast<size_t>(last)]} + 1;
@@ -242,6 +247,21 @@ Status Step::commit() {
   committed_ = true;
   runtime_->count_step();
   drop();
+  return absl::OkStatus();
+}
+
+Status Step::gather(std::span<int32_t> buffer) {
+  const PhaseTimer timer(runtime_->times(), Phase::kDecide);
+  size_t index = 0;
+  // Tokens that were moved cannot be told from those that were not: a failure loses all sequences so far.
+  absl::Cleanup lose = [&] {
+    for (size_t moved = 0; moved <= index; ++moved) feeds_[moved].sequence->lose();
+  };
+  for (; index < feeds_.size(); ++index) {
+    const Status status = gather_kept(*feeds_[index].sequence, parts_[index].kept, parts_[index].change, buffer);
+    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+  }
+  std::move(lose).Cancel();
   return absl::OkStatus();
 }
 

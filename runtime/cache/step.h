@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "runtime/base/cancellation.h"
@@ -100,6 +101,7 @@ class Step {
   [[nodiscard]] Status observe();
   [[nodiscard]] EvictionMoment eviction_moment(size_t index) const;
   [[nodiscard]] Status decide(size_t index);
+  [[nodiscard]] Status gather(std::span<int32_t> buffer);
 
   template <typename Number>
   [[nodiscard]] Number* scratch_at(int64_t offset) const {

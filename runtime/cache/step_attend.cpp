@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/cache/observe_tokens.h"
 #include "runtime/cache/step.h"
 
@@ -267,11 +268,18 @@ Status Step::store_output(int64_t layer, const AttendInput& input, RowBlock bloc
 
 // Hands what the step appended to the calibrators of its sequences, group by group.
 Status Step::observe() {
+  // A commit that is tried again would observe tokens twice.
+  absl::Cleanup spoil = [&] {
+    for (const Feed& feed : feeds_) {
+      if (feed.sequence->calibrator() != nullptr) feed.sequence->calibrator()->spoil();
+    }
+  };
   for (size_t index = 0; index < feeds_.size(); ++index) {
     const Sequence& sequence = *feeds_[index].sequence;
     if (sequence.calibrator() == nullptr) continue;
     FOLDKV_RETURN_IF_ERROR(observe_tokens(sequence, sequence.storage().token_count(), feeds_[index].token_count));
   }
+  std::move(spoil).Cancel();
   return absl::OkStatus();
 }
 

@@ -115,7 +115,10 @@ class Truncation {
     }
     kept.exact_scores.resize(kept.exact.size());
     std::vector<int32_t> buffer(keep_buffer(storage_, kept, change_));
-    return gather_kept(sequence_, kept, change_, buffer);
+    absl::Cleanup lost = [this] { sequence_.lose(); };
+    FOLDKV_RETURN_IF_ERROR(gather_kept(sequence_, kept, change_, buffer));
+    std::move(lost).Cancel();
+    return absl::OkStatus();
   }
 
   // Codecs with runs let nobody evict: all groups hold the same.

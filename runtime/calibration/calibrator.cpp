@@ -1,6 +1,7 @@
 #include "runtime/calibration/calibrator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <iterator>
 #include <new>
@@ -212,6 +213,7 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
   Profile profile = empty_profile(options);
   const int64_t task_count = 2 * std::ssize(groups_);
   std::vector<StatusOr<SolvedSide>> sides(static_cast<size_t>(task_count));
+  std::atomic<bool> out_of_memory{false};
   run_tasks(task_count, backend_->thread_count(), [&](int64_t task) {
     const auto index = static_cast<size_t>(task / 2);
     const backend::Side side = task % 2 == 0 ? backend::Side::kKeys : backend::Side::kValues;
@@ -220,9 +222,10 @@ StatusOr<Profile> Calibrator::solve(const SolveOptions& options) const {
       const std::vector<Band>& bands = side == backend::Side::kKeys ? plan.keys : plan.values;
       sides[static_cast<size_t>(task)] = solve_side_of(index, side, bands, options);
     } catch (const std::bad_alloc&) {  // must not leave its thread
-      sides[static_cast<size_t>(task)] = memory_error(absl::StrCat("not enough memory to solve group ", index));
+      out_of_memory = true;
     }
   });
+  if (out_of_memory) return memory_error("the host has not enough memory to solve the layer groups");
   for (size_t index = 0; index < profile.groups.size(); ++index) {
     FOLDKV_ASSIGN_OR_RETURN(SolvedSide keys, std::move(sides[2 * index]));
     FOLDKV_ASSIGN_OR_RETURN(SolvedSide values, std::move(sides[2 * index + 1]));

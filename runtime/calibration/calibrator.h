@@ -83,6 +83,11 @@ class Calibrator {
   // gradients were observed.
   [[nodiscard]] StatusOr<Profile> solve(const SolveOptions& options) const;
 
+  // What was observed last is there in part only: state error from now on.
+  void spoil() {
+    if (failure_.ok()) failure_ = state_error("the calibrator holds a part of some tokens: a commit has failed");
+  }
+
  private:
   struct GroupMoments {
     Moments keys;
@@ -127,7 +132,7 @@ class Calibrator {
   int64_t sample_count_ = 0;
   MomentsScratch scratch_;
   std::vector<float> stacked_;  // rows of one block of the widest group
-  Status failure_;              // of the backend
+  Status failure_;              // sums may hold a part of some tokens
 };
 
 }  // namespace foldkv

@@ -42,7 +42,7 @@ StatusOr<std::byte*> Arena::allocate(Role role, int64_t bytes) {
   const int64_t size = block_bytes(bytes);
   std::lock_guard<std::mutex> lock(mutex_);
   const auto range = find_free(role, size);
-  if (range == free_.end()) {
+  if (range == free_.end() || (gate_ && !gate_())) {
     const int64_t largest = free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
     return budget_error(size, absl::StrCat("needs a block of ", size, " bytes; ", ledger_.total(), " of the budget of ",
                                            budget_, " bytes are in use and the largest free block has ", largest));

@@ -2,14 +2,15 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "backends/interface/backend.h"
 #include "runtime/memory/allocator.h"
 
@@ -48,6 +49,10 @@ class Arena final : public Allocator {
   // Gives all of it back; how many bytes that were.
   int64_t trim();
 
+  // For tests that let every allocation fail in turn: asked before each one; false refuses it as a budget that does not
+  // hold it. Set while nobody allocates.
+  void set_gate(std::function<bool()> gate) { gate_ = std::move(gate); }
+
   [[nodiscard]] ArenaStats stats() const;
 
  private:
@@ -76,12 +81,14 @@ class Arena final : public Allocator {
   std::map<int64_t, int64_t> spare_;
   std::set<std::pair<int64_t, int64_t>> spare_by_size_;
   int64_t next_spare_ = 0;
-  std::vector<bool> touched_;                               // one for each block of memory granularity
-  absl::flat_hash_map<const std::byte*, int64_t> sharers_;  // holders beyond the first, of shared blocks
-  std::atomic<size_t> shared_blocks_{0};                    // their number, so that most questions need no lock
+  std::vector<bool> touched_;  // one for each block of memory granularity
+  // Holders beyond the first, of shared blocks. (Abseil's tables do not outlive an allocation that fails.)
+  std::unordered_map<const std::byte*, int64_t> sharers_;
+  std::atomic<size_t> shared_blocks_{0};  // their number, so that most questions need no lock
   int64_t resident_ = 0;
   int64_t peak_ = 0;
   Ledger ledger_;
+  std::function<bool()> gate_;
 };
 
 }  // namespace foldkv

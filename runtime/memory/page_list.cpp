@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 namespace foldkv {
 
 Status PageList::grow(Allocator& allocator, int64_t tokens) {
   const int64_t needed = divide_up(tokens, page_tokens_);
   const int64_t before = page_count();
+  absl::Cleanup undo = [&] { shrink(allocator, before * page_tokens_); };
   while (page_count() < needed) {
     // The place first: when the host is out of memory, no page is lost.
     pages_.push_back(nullptr);
     ++absent_;
-    StatusOr<std::byte*> page = allocator.allocate(role_, page_bytes_);
-    if (!page.ok()) {
-      shrink(allocator, before * page_tokens_);
-      return page.status();
-    }
-    put(page_count() - 1, *page);
+    FOLDKV_ASSIGN_OR_RETURN(std::byte * page, allocator.allocate(role_, page_bytes_));
+    put(page_count() - 1, page);
   }
+  std::move(undo).Cancel();
   return absl::OkStatus();
 }
 
@@ -58,24 +58,20 @@ Status PageList::make_own(Allocator& allocator, int64_t first, int64_t end) {
     const auto index = static_cast<size_t>(page);
     if (!allocator.is_shared(pages_[index])) continue;
     originals_.push_back({index, pages_[index]});  // the place first, as above
-    const Status copied = copy_page(allocator, pages_[index]);
-    if (!copied.ok()) {
-      originals_.pop_back();
-      return copied;
-    }
+    absl::Cleanup undo = [this] { originals_.pop_back(); };
+    FOLDKV_RETURN_IF_ERROR(copy_page(allocator, pages_[index]));
+    std::move(undo).Cancel();
   }
   return absl::OkStatus();
 }
 
 Status PageList::copy_page(Allocator& allocator, std::byte*& page) const {
   FOLDKV_ASSIGN_OR_RETURN(std::byte * copy, allocator.allocate(role_, page_bytes_));
-  const Status copied = allocator.copy(copy, page, page_bytes_);
-  if (copied.ok()) {
-    page = copy;
-  } else {
-    allocator.release(role_, copy, page_bytes_);
-  }
-  return copied;
+  absl::Cleanup undo = [&] { allocator.release(role_, copy, page_bytes_); };
+  FOLDKV_RETURN_IF_ERROR(allocator.copy(copy, page, page_bytes_));
+  std::move(undo).Cancel();
+  page = copy;
+  return absl::OkStatus();
 }
 
 void PageList::revert(Allocator& allocator) {

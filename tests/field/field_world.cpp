@@ -1,20 +1,8 @@
 #include "tests/field/field_world.h"
 
-#include <algorithm>
+#include "tests/support/layer_descriptions.h"
 
 namespace foldkv::test::field {
-namespace {
-
-foldkv_rotation rotation_of(const LayerShape& layer) {
-  auto rotation = sized<foldkv_rotation>();
-  rotation.pairing = layer.pairing;
-  rotation.inverse_frequencies = layer.frequencies.data();
-  rotation.frequency_count = static_cast<int32_t>(layer.frequencies.size());
-  rotation.scale = layer.rotation_scale;
-  return rotation;
-}
-
-}  // namespace
 
 Owned<foldkv_runtime> open_runtime(const WorldChoice& choice) {
   auto options = sized<foldkv_runtime_options>();
@@ -29,23 +17,8 @@ Owned<foldkv_runtime> open_runtime(const WorldChoice& choice) {
 }
 
 Owned<foldkv_model> make_model(const std::vector<LayerShape>& layers, foldkv_error* error) {
-  std::vector<foldkv_rotation> rotations;
-  std::vector<foldkv_layer> descriptions;
-  for (const LayerShape& layer : layers) rotations.push_back(rotation_of(layer));
-  for (size_t index = 0; index < layers.size(); ++index) {
-    auto description = sized<foldkv_layer>();
-    description.query_heads = layers[index].query_heads;
-    description.kv_heads = layers[index].kv_heads;
-    description.head_size = layers[index].head_size;
-    description.window = layers[index].window;
-    description.soft_cap = layers[index].soft_cap;
-    description.attention_scale = layers[index].attention_scale;
-    description.rotation = layers[index].frequencies.empty() ? nullptr : &rotations[index];
-    descriptions.push_back(description);
-  }
-  auto options = sized<foldkv_model_options>();
-  options.layer_count = static_cast<int32_t>(layers.size());
-  options.layers = descriptions.data();
+  const LayerDescriptions descriptions(layers);
+  const foldkv_model_options options = descriptions.options();
   foldkv_model* model = nullptr;
   if (foldkv_model_create(&options, &model, error) != FOLDKV_OK) CHECK(model == nullptr);
   return Owned<foldkv_model>(model);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/programs/mismatch.h"
+#include "tests/support/layer_descriptions.h"
 #include "tests/support/split_mix.h"
 
 namespace foldkv::test::programs {
@@ -100,23 +101,8 @@ Stage::Stage(int32_t number) : profiles_(kRecipeCount), grouped_(kRecipeCount), 
 }
 
 void Stage::make_model() {
-  std::vector<foldkv_rotation> rotations(layers_.size(), sized<foldkv_rotation>());
-  std::vector<foldkv_layer> described(layers_.size(), sized<foldkv_layer>());
-  for (size_t index = 0; index < layers_.size(); ++index) {
-    const LayerShape& layer = layers_[index];
-    rotations[index].pairing = layer.pairing;
-    rotations[index].inverse_frequencies = layer.frequencies.data();
-    rotations[index].frequency_count = static_cast<int32_t>(layer.frequencies.size());
-    described[index].query_heads = layer.query_heads;
-    described[index].kv_heads = layer.kv_heads;
-    described[index].head_size = layer.head_size;
-    described[index].window = layer.window;
-    described[index].soft_cap = layer.soft_cap;
-    described[index].rotation = layer.frequencies.empty() ? nullptr : &rotations[index];
-  }
-  auto options = sized<foldkv_model_options>();
-  options.layer_count = layer_count();
-  options.layers = described.data();
+  const LayerDescriptions descriptions(layers_);
+  const foldkv_model_options options = descriptions.options();
   foldkv_model* model = nullptr;
   foldkv_error error = sized<foldkv_error>();
   expect(foldkv_model_create(&options, &model, &error) == FOLDKV_OK, error.message);

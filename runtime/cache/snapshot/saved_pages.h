@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "runtime/cache/sequence.h"
 #include "runtime/codec/page_sections.h"
 
@@ -37,7 +37,7 @@ class SavedPages {
 
   std::vector<Page> pages_;
   std::vector<std::vector<PageSection>> sections_;
-  absl::flat_hash_map<const std::byte*, uint32_t> numbers_;
+  std::unordered_map<const std::byte*, uint32_t> numbers_;
   std::vector<std::byte> raw_, live_;
 };
 
