@@ -990,8 +990,8 @@ FOLDKV_API foldkv_status foldkv_sequence_set_plan(foldkv_sequence* sequence, con
 
 /* Writes the sequence's pages to a file in the runtime's spill directory and gives them back. Pages that other sequences
  * hold too stay in memory. The next call that needs the sequence brings it back (FOLDKV_E_BUDGET when it does not fit,
- * FOLDKV_E_CORRUPT when the file's bytes are not those written). FOLDKV_E_STATE without a spill directory, or while the
- * sequence is in use. Spilling a spilled sequence does nothing. */
+ * FOLDKV_E_CORRUPT when the file's bytes are not those written), and it stays in memory even if that call then fails.
+ * FOLDKV_E_STATE without a spill directory, or while the sequence is in use. Spilling a spilled sequence does nothing. */
 FOLDKV_API foldkv_status foldkv_sequence_spill(foldkv_sequence* sequence, foldkv_error* error);
 
 /* What each way to free memory would bring, in bytes of the budget. Of pages shared with other sequences nothing. */
@@ -1147,7 +1147,10 @@ typedef struct foldkv_attend {
 /* Layers in rising order, each once. After a failure the same layer may be tried again. Allocates nothing. */
 FOLDKV_API foldkv_status foldkv_step_attend(foldkv_step* step, int32_t layer, const foldkv_attend* attend,
                                             foldkv_error* error);
-/* Publishes the tokens, after all layers. */
+/* Publishes the tokens, after all layers. After a failure it may be tried again, but for one: when a device fails while
+ * tokens are moved in place (FOLDKV_E_BACKEND), which only a device with memory of its own can, the sequences of the step
+ * have lost their tokens. All further calls on them give FOLDKV_E_STATE, but statistics and release. The same holds for
+ * compress, truncate, replace and perturb. */
 FOLDKV_API foldkv_status foldkv_step_commit(foldkv_step* step, foldkv_error* error);
 /* A step that was not committed is rolled back: its sequences are as before step_begin. */
 FOLDKV_API void foldkv_step_release(foldkv_step* step);
