@@ -86,6 +86,14 @@ struct MoveRequest {
 
 // ------------------------------------------------------------------------------------------- attention
 
+// What products of attention may be made of.
+//
+// Exact: numbers of 32 bits. A result differs from the reference's by rounding only.
+// Fast: where the machine has instructions for it, numbers of 16 bits, or of 8 where latents have codes of 8 bits or
+// fewer anyway, with sums of 32 bits. Errors stay far below those of the codes; backends state bounds.
+// Either way a result depends on nothing but its own inputs, on one machine.
+enum class Arithmetic : int32_t { kExact = 0, kFast = 1 };
+
 struct AttentionRules {
   int64_t query_heads = 0;
   int64_t kv_heads = 0;
@@ -131,6 +139,7 @@ struct AttendRequest {
   AttentionRules rules;     // of the layer, all heads
   ExactLayout exact_layout; // width: heads of a view * head size
   LatentLayer latent;
+  Arithmetic arithmetic = Arithmetic::kExact;
   std::span<const AttendSequence> sequences;
   const float* queries = nullptr;     // [rows, query_heads, head_size], rotated
   float* context = nullptr;           // [rows, query_heads, head_size]
