@@ -14,7 +14,7 @@ option(FOLDKV_SAMPLES "Build the samples and foldkv-lab" ${PROJECT_IS_TOP_LEVEL}
 option(FOLDKV_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(FOLDKV_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(FOLDKV_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
-set(FOLDKV_PRECOMPILE OFF CACHE STRING "Precompile common headers: OFF, TESTS (of what is not installed) or ON (of all)")
+set(FOLDKV_PRECOMPILE OFF CACHE STRING "Precompile common headers: OFF, TESTS (below tests/) or ON (of all)")
 set_property(CACHE FOLDKV_PRECOMPILE PROPERTY STRINGS OFF TESTS ON)
 option(FOLDKV_FUZZ "Link the fuzz targets with libFuzzer (clang)" OFF)
 set(FOLDKV_SANITIZE "" CACHE STRING "Sanitizers: empty, address+undefined or thread")

@@ -34,11 +34,19 @@ target_compile_definitions(foldkv_internal INTERFACE
 target_link_libraries(foldkv_internal INTERFACE foldkv_headers foldkv_warnings ${FOLDKV_ABSL} Threads::Threads)
 
 # foldkv_precompile(<target> <owner> <header>...): with FOLDKV_PRECOMPILE the headers are compiled once, for the target
-# <owner>, and used by all targets that name it and are compiled with the same options. Sources must not rely on it: the
-# option is off by default, so that an include that is missing is noticed.
+# <owner>, and used by all targets that name it and are compiled with the same options; TESTS does so below tests/
+# alone. Sources must not rely on it: the option is off by default, and TESTS in the preset release, so that
+# packaging/test notices an include that is missing in the library or the lab.
+set(FOLDKV_TESTS_SOURCE_DIR "${PROJECT_SOURCE_DIR}/tests")
 function(foldkv_precompile target owner)
   if(NOT FOLDKV_PRECOMPILE)
     return()
+  endif()
+  if(FOLDKV_PRECOMPILE STREQUAL "TESTS")
+    cmake_path(IS_PREFIX FOLDKV_TESTS_SOURCE_DIR "${CMAKE_CURRENT_SOURCE_DIR}" below_tests)
+    if(NOT below_tests)
+      return()
+    endif()
   endif()
   if(target STREQUAL owner)
     target_precompile_headers(${target} PRIVATE ${ARGN})
@@ -68,7 +76,12 @@ function(foldkv_add_room folder)
     C_VISIBILITY_PRESET hidden
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON)
-  foldkv_precompile(${name} foldkv_room_runtime_base
+  # A precompiled header serves only what is compiled with the same options.
+  set(owner foldkv_room_runtime_base)
+  if(folder STREQUAL "abi")
+    set(owner ${name})
+  endif()
+  foldkv_precompile(${name} ${owner}
     <algorithm> <cstdint> <memory> <span> <string> <vector> <absl/status/statusor.h> <absl/strings/str_cat.h>)
   set_property(GLOBAL APPEND PROPERTY FOLDKV_ROOM_OBJECTS "$<TARGET_OBJECTS:${name}>")
 endfunction()

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
@@ -209,57 +208,56 @@ absl::Status run(const Arguments& arguments) {
                bytes);
 }
 
-void add_sample_options(CLI::App& app, Arguments& arguments) {
-  app.add_option("--held-out", arguments.held_out,
-                 "last samples that are not calibrated on, but on which each plan is compared with the full cache; "
-                 "default: 1 with --plan and 8 samples or more, else 0")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--checkpoint", arguments.calibration.checkpoint,
-                 "file of what has been counted so far: gone on from when it is there, and kept; without --out nothing "
-                 "else is made");
-  app.add_option("--checkpoint-samples", arguments.calibration.checkpoint_samples, "samples between writing it")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--merge", arguments.merged, "checkpoints of other processes, which are added")
-      ->check(CLI::ExistingFile);
+void add_sample_options(OptionList& app, Arguments& arguments) {
+  app.add("--held-out", arguments.held_out,
+          "last samples that are not calibrated on, but on which each plan is compared with the full cache; "
+          "default: 1 with --plan and 8 samples or more, else 0")
+      .check(OptionCheck::kNonNegative);
+  app.add("--checkpoint", arguments.calibration.checkpoint,
+          "file of what has been counted so far: gone on from when it is there, and kept; without --out nothing "
+          "else is made");
+  app.add("--checkpoint-samples", arguments.calibration.checkpoint_samples, "samples between writing it")
+      .check(OptionCheck::kPositive)
+      .shows_default();
+  app.add("--merge", arguments.merged, "checkpoints of other processes, which are added")
+      .check(OptionCheck::kExistingFile);
 }
 
 }  // namespace
 
 void add_calibrate_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand("calibrate", "learn a profile of a model from texts");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  app->add_option("--text", arguments->texts, "text files")->check(CLI::ExistingFile);
-  app->add_option("--out", arguments->output, "profile to write");
-  app->add_option("--tokens-per-sample", arguments->tokens_per_sample, "tokens that are run together")
-      ->capture_default_str();
-  app->add_option("--sequences", arguments->sequences, "most samples to take; 0: none, only what --merge brings")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  add_sample_options(*app, *arguments);
+  OptionList app(program, "calibrate", "learn a profile of a model from texts");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  app.add("--text", arguments->texts, "text files").check(OptionCheck::kExistingFile);
+  app.add("--out", arguments->output, "profile to write");
+  app.add("--tokens-per-sample", arguments->tokens_per_sample, "tokens that are run together").shows_default();
+  app.add("--sequences", arguments->sequences, "most samples to take; 0: none, only what --merge brings")
+      .check(OptionCheck::kNonNegative)
+      .shows_default();
+  add_sample_options(app, *arguments);
   foldkv_solve_options& solve = arguments->calibration.solve;
-  app->add_option("--layers-per-group", arguments->calibration.calibrator.layers_per_group,
-                  "adjacent layers that share latents; default 4");
-  app->add_option("--latent-width", solve.latent_width, "coordinates kept; default: the key width of one layer");
-  CLI::Option* const bits = app->add_option("--bits", solve.bits, "bits of a coordinate, 2 to 8; default 4");
-  app->add_option("--scale-group", solve.scale_group, "coordinates that share a scale; default 128");
-  app->add_flag("--rotate", arguments->rotate, "rotate inside scale groups");
-  app->add_option("--correction-rank", solve.correction_rank, "rank of each sequence's key correction; default 0");
-  app->add_option("--seed", solve.seed, "seed of the correction");
-  CLI::Option* const plan =
-      app->add_option("--plan", arguments->calibration.ratios,
-                      "bit plans that take so many times less than 16 bit, as 14 31 64; groups of 12 layers then, all "
-                      "their coordinates, and gradients that say what errors cost")
-          ->check(CLI::PositiveNumber)
-          ->excludes(bits);
-  app->add_flag("--no-gradients", arguments->plain_metric, "bit plans by variance alone");
-  app->add_flag("--no-centre", arguments->uncentred, "subtract no mean (to see what the mean is worth)");
-  app->add_option("--key-bands", arguments->key_bands, "bands of key coordinates instead of --bits, as 64x8,128x4")
-      ->excludes(plan);
-  app->add_option("--value-bands", arguments->value_bands, "likewise for values")->excludes(plan);
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  app.add("--layers-per-group", arguments->calibration.calibrator.layers_per_group,
+          "adjacent layers that share latents; default 4");
+  app.add("--latent-width", solve.latent_width, "coordinates kept; default: the key width of one layer");
+  Option bits = app.add("--bits", solve.bits, "bits of a coordinate, 2 to 8; default 4");
+  app.add("--scale-group", solve.scale_group, "coordinates that share a scale; default 128");
+  app.add_flag("--rotate", arguments->rotate, "rotate inside scale groups");
+  app.add("--correction-rank", solve.correction_rank, "rank of each sequence's key correction; default 0");
+  app.add("--seed", solve.seed, "seed of the correction");
+  Option plan =
+      app.add("--plan", arguments->calibration.ratios,
+              "bit plans that take so many times less than 16 bit, as 14 31 64; groups of 12 layers then, all "
+              "their coordinates, and gradients that say what errors cost")
+          .check(OptionCheck::kPositive)
+          .excludes(bits);
+  app.add_flag("--no-gradients", arguments->plain_metric, "bit plans by variance alone");
+  app.add_flag("--no-centre", arguments->uncentred, "subtract no mean (to see what the mean is worth)");
+  app.add("--key-bands", arguments->key_bands, "bands of key coordinates instead of --bits, as 64x8,128x4")
+      .excludes(plan);
+  app.add("--value-bands", arguments->value_bands, "likewise for values").excludes(plan);
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

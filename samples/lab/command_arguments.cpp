@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <thread>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,11 +12,11 @@
 
 namespace foldkv_lab {
 
-void ModelArguments::add_to(CLI::App& app) {
-  app.add_option("--model", model, "model file: GGUF (llama, qwen2) or llama2.c")->required()->check(CLI::ExistingFile);
-  app.add_option("--tokenizer", tokenizer, "tokenizer file of a llama2.c model; default: the one beside the model")
-      ->check(CLI::ExistingFile);
-  app.add_option("--threads", threads, "threads; default: one for each core")->check(CLI::Range(0, 256));
+void ModelArguments::add_to(OptionList& app) {
+  app.add("--model", model, "model file: GGUF (llama, qwen2) or llama2.c").required().check(OptionCheck::kExistingFile);
+  app.add("--tokenizer", tokenizer, "tokenizer file of a llama2.c model; default: the one beside the model")
+      .check(OptionCheck::kExistingFile);
+  app.add("--threads", threads, "threads; default: one for each core").between(0, 256);
   app.add_flag("--json", json, "print the result as JSON");
 }
 
@@ -28,12 +26,12 @@ int ModelArguments::thread_count() const {
   return threads > 0 ? threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-void RuntimeArguments::add_to(CLI::App& app) {
-  app.add_option("--backend", options.backend, "backend of FoldKV: cpu (default) or reference");
-  app.add_option("--instruction-set", options.instruction_set, "portable, avx2 or avx512; default: the best");
-  app.add_option("--budget-mib", budget_mebibytes, "byte budget of the cache in MiB")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
-      ->capture_default_str();
+void RuntimeArguments::add_to(OptionList& app) {
+  app.add("--backend", options.backend, "backend of FoldKV: cpu (default) or reference");
+  app.add("--instruction-set", options.instruction_set, "portable, avx2 or avx512; default: the best");
+  app.add("--budget-mib", budget_mebibytes, "byte budget of the cache in MiB")
+      .between(1, int64_t{1} << 24)
+      .shows_default();
   app.add_flag("--deterministic", options.deterministic, "products of hidden states do not depend on the step size");
 }
 
@@ -44,28 +42,19 @@ absl::StatusOr<std::unique_ptr<FoldkvHost>> RuntimeArguments::create_host(const 
   return FoldkvHost::create(model.model, model.name, host_options, threads);
 }
 
-void SequenceArguments::add_to(CLI::App& app) {
-  static const std::map<std::string, FoldkvInput> kInputs = {{"hidden", FoldkvInput::kHidden},
-                                                             {"qkv", FoldkvInput::kQkv}};
-  static const std::map<std::string, int32_t> kFormats = {
-      {"f32", FOLDKV_F32}, {"f16", FOLDKV_F16}, {"bf16", FOLDKV_BF16}};
-  static const std::map<std::string, int32_t> kMeans = {{"sequence", FOLDKV_MEAN_SEQUENCE},
-                                                        {"profile", FOLDKV_MEAN_PROFILE}};
-  app.add_option("--input", input, "what FoldKV is given: hidden states (default) or q, k, v")
-      ->transform(CLI::CheckedTransformer(kInputs))
-      ->option_text("hidden|qkv");
-  app.add_option("--dtype", dtype, "number format of exact tokens, default f16")
-      ->transform(CLI::CheckedTransformer(kFormats))
-      ->option_text("f32|f16|bf16");
-  app.add_option("--mean", mean, "mean that is subtracted before projection; default: the sequence's own")
-      ->transform(CLI::CheckedTransformer(kMeans))
-      ->option_text("sequence|profile");
-  const CLI::Range counts(0, 1 << 20);
-  app.add_option("--sinks", sinks, "first tokens that stay exact")->check(counts)->capture_default_str();
-  app.add_option("--recent", recent, "last tokens that stay exact")->check(counts)->capture_default_str();
-  app.add_option("--fold", fold, "generated tokens are folded in runs of this many; 0: never")
-      ->check(counts)
-      ->capture_default_str();
+void SequenceArguments::add_to(OptionList& app) {
+  app.add_choice<FoldkvInput>("--input", input, {{"hidden", FoldkvInput::kHidden}, {"qkv", FoldkvInput::kQkv}},
+                              "what FoldKV is given: hidden states (default) or q, k, v");
+  app.add_choice<int32_t>("--dtype", dtype, {{"f32", FOLDKV_F32}, {"f16", FOLDKV_F16}, {"bf16", FOLDKV_BF16}},
+                          "number format of exact tokens, default f16");
+  app.add_choice<int32_t>("--mean", mean, {{"sequence", FOLDKV_MEAN_SEQUENCE}, {"profile", FOLDKV_MEAN_PROFILE}},
+                          "mean that is subtracted before projection; default: the sequence's own");
+  constexpr int64_t kMost = 1 << 20;
+  app.add("--sinks", sinks, "first tokens that stay exact").between(0, kMost).shows_default();
+  app.add("--recent", recent, "last tokens that stay exact").between(0, kMost).shows_default();
+  app.add("--fold", fold, "generated tokens are folded in runs of this many; 0: never")
+      .between(0, kMost)
+      .shows_default();
 }
 
 FoldkvAttention::Options SequenceArguments::options() const {

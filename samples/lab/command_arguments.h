@@ -13,6 +13,7 @@
 #include "samples/lab/foldkv_attention.h"
 #include "samples/lab/foldkv_host.h"
 #include "samples/lab/language_model.h"
+#include "samples/lab/option_list.h"
 
 namespace CLI {
 class App;
@@ -30,7 +31,7 @@ struct ModelArguments {
   int threads = 0;  // 0: one for each core
   bool json = false;
 
-  void add_to(CLI::App& app);
+  void add_to(OptionList& app);
   [[nodiscard]] absl::StatusOr<LanguageModel> load() const;
   [[nodiscard]] int thread_count() const;
 };
@@ -40,7 +41,7 @@ struct RuntimeArguments {
   FoldkvHostOptions options;
   uint64_t budget_mebibytes = 4096;
 
-  void add_to(CLI::App& app);
+  void add_to(OptionList& app);
   [[nodiscard]] absl::StatusOr<std::unique_ptr<FoldkvHost>> create_host(const LanguageModel& model,
                                                                         ThreadPool& threads) const;
 };
@@ -54,7 +55,7 @@ struct SequenceArguments {
   int32_t recent = 64;
   int32_t fold = 64;  // 0: generated tokens stay exact
 
-  void add_to(CLI::App& app);
+  void add_to(OptionList& app);
   [[nodiscard]] FoldkvAttention::Options options() const;
 };
 

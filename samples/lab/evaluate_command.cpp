@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -217,13 +216,11 @@ std::string codec_help() {
   return help;
 }
 
-void add_task_options(CLI::App& app, Arguments& arguments) {
-  app.add_option("--task", arguments.tasks, task_help());
-  app.add_option("--trials", arguments.trials.trials, "questions of each task")->capture_default_str();
-  app.add_option("--task-length", arguments.trials.length, "tokens of the text that a question is asked of")
-      ->capture_default_str();
-  app.add_option("--seed", arguments.trials.seed, "seed of texts, hidden things and their places")
-      ->capture_default_str();
+void add_task_options(OptionList& app, Arguments& arguments) {
+  app.add("--task", arguments.tasks, task_help());
+  app.add("--trials", arguments.trials.trials, "questions of each task").shows_default();
+  app.add("--task-length", arguments.trials.length, "tokens of the text that a question is asked of").shows_default();
+  app.add("--seed", arguments.trials.seed, "seed of texts, hidden things and their places").shows_default();
 }
 
 }  // namespace
@@ -232,26 +229,24 @@ void add_evaluate_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
   // The protocol keeps what is fed after the prefix exact.
   arguments->sequence.fold = 0;
-  CLI::App* app = program.add_subcommand(
-      "evaluate", "measure what compression loses, against the full cache: divergence on texts, answers to questions");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  arguments->sequence.add_to(*app);
-  app->add_option("--profile", arguments->profiles,
-                  "profiles to compare, the full cache runs once for all; without one FoldKV keeps everything exact")
-      ->check(CLI::ExistingFile);
-  app->add_option("--plan", arguments->plans, "plans of the profiles to compare, or all; default: the first of each");
-  app->add_option("--codec", arguments->codecs, codec_help());
-  arguments->policies.add_to(*app);
-  app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
-  app->add_option("--length", arguments->length, "tokens of a window")->capture_default_str();
-  app->add_option("--prefix", arguments->evaluation.prefix, "tokens of it that are fed first and compressed")
-      ->capture_default_str();
-  app->add_option("--windows", arguments->windows, "most windows, spread evenly over all texts; 0: only tasks")
-      ->capture_default_str();
-  app->add_option("--feed", arguments->evaluation.feed, "tokens per step of the rest")->capture_default_str();
-  add_task_options(*app, *arguments);
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  OptionList app(program, "evaluate",
+                 "measure what compression loses, against the full cache: divergence on texts, answers to questions");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  arguments->sequence.add_to(app);
+  app.add("--profile", arguments->profiles,
+          "profiles to compare, the full cache runs once for all; without one FoldKV keeps everything exact")
+      .check(OptionCheck::kExistingFile);
+  app.add("--plan", arguments->plans, "plans of the profiles to compare, or all; default: the first of each");
+  app.add("--codec", arguments->codecs, codec_help());
+  arguments->policies.add_to(app);
+  app.add("--text", arguments->texts, "text files").required().check(OptionCheck::kExistingFile);
+  app.add("--length", arguments->length, "tokens of a window").shows_default();
+  app.add("--prefix", arguments->evaluation.prefix, "tokens of it that are fed first and compressed").shows_default();
+  app.add("--windows", arguments->windows, "most windows, spread evenly over all texts; 0: only tasks").shows_default();
+  app.add("--feed", arguments->evaluation.feed, "tokens per step of the rest").shows_default();
+  add_task_options(app, *arguments);
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

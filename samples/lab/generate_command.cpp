@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -250,48 +248,46 @@ absl::Status run(const Arguments& arguments) {
 }  // namespace
 
 void add_generate_command(CLI::App& program, Command* command) {
-  static const std::map<std::string, CacheChoice> kCaches = {
-      {"full", CacheChoice::kFull}, {"foldkv", CacheChoice::kFoldkv}, {"both", CacheChoice::kBoth}};
-  static const std::map<std::string, CacheFormat> kFormats = {{"f32", CacheFormat::kF32}, {"f16", CacheFormat::kF16}};
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand("generate", "write text after a prompt");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  arguments->sequence.add_to(*app);
-  app->add_option("--plan", arguments->plan, "plan of the profile; default: its first")->check(plan_name());
-  app->add_option("--profile", arguments->profile, "profile; without one FoldKV keeps everything exact")
-      ->check(CLI::ExistingFile);
-  app->add_option("--prompt", arguments->prompt, "text, or @FILE")->required();
-  app->add_option("--prompt-tokens", arguments->prompt_tokens, "use only the first tokens of the prompt");
-  app->add_option("--tokens", arguments->tokens, "tokens to write")->check(CLI::PositiveNumber)->capture_default_str();
-  app->add_option("--cache", arguments->cache, "full, foldkv (default) or both, one after the other")
-      ->transform(CLI::CheckedTransformer(kCaches))
-      ->option_text("full|foldkv|both");
-  app->add_option("--full-dtype", arguments->full_format, "number format of the full cache, default f16")
-      ->transform(CLI::CheckedTransformer(kFormats))
-      ->option_text("f32|f16");
-  app->add_flag("--chat", arguments->chat, "the prompt is a user's message (ChatML, as SmolLM2 and Qwen use it)");
-  app->add_flag("--ignore-end", arguments->ignores_end, "go on where the model ends the text");
-  CLI::Option* policy = app->add_option("--policy", arguments->policy, "eviction policy; evaluate --help lists them");
-  CLI::Option* keep = app->add_option("--keep-tokens", arguments->keep_tokens,
-                                      "tokens that it leaves each KV head and layer on average")
-                          ->check(CLI::PositiveNumber)
-                          ->needs(policy);
-  policy->needs(keep);
-  app->add_option("--interval", arguments->interval,
-                  "tokens beyond these at which it evicts again while writing; 0: never; default: as its authors do")
-      ->check(CLI::NonNegativeNumber)
-      ->needs(policy);
-  app->add_flag("--reindex", arguments->reindexed, "kept tokens are read at positions 0, 1, 2, ... instead of their own")
-      ->needs(policy);
-  app->add_option("--layers", arguments->layers, "file that the command layers wrote, for policies that need it")
-      ->check(CLI::ExistingFile)
-      ->needs(policy);
-  app->add_option("--temperature", arguments->temperature, "0: always the likeliest token")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app->add_option("--seed", arguments->seed, "seed of the choice");
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  OptionList app(program, "generate", "write text after a prompt");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  arguments->sequence.add_to(app);
+  app.add("--plan", arguments->plan, "plan of the profile; default: its first").check(plan_name());
+  app.add("--profile", arguments->profile, "profile; without one FoldKV keeps everything exact")
+      .check(OptionCheck::kExistingFile);
+  app.add("--prompt", arguments->prompt, "text, or @FILE").required();
+  app.add("--prompt-tokens", arguments->prompt_tokens, "use only the first tokens of the prompt");
+  app.add("--tokens", arguments->tokens, "tokens to write").check(OptionCheck::kPositive).shows_default();
+  app.add_choice<CacheChoice>(
+      "--cache", arguments->cache,
+      {{"full", CacheChoice::kFull}, {"foldkv", CacheChoice::kFoldkv}, {"both", CacheChoice::kBoth}},
+      "full, foldkv (default) or both, one after the other");
+  app.add_choice<CacheFormat>("--full-dtype", arguments->full_format,
+                              {{"f32", CacheFormat::kF32}, {"f16", CacheFormat::kF16}},
+                              "number format of the full cache, default f16");
+  app.add_flag("--chat", arguments->chat, "the prompt is a user's message (ChatML, as SmolLM2 and Qwen use it)");
+  app.add_flag("--ignore-end", arguments->ignores_end, "go on where the model ends the text");
+  Option policy = app.add("--policy", arguments->policy, "eviction policy; evaluate --help lists them");
+  Option keep =
+      app.add("--keep-tokens", arguments->keep_tokens, "tokens that it leaves each KV head and layer on average")
+          .check(OptionCheck::kPositive)
+          .needs(policy);
+  policy.needs(keep);
+  app.add("--interval", arguments->interval,
+          "tokens beyond these at which it evicts again while writing; 0: never; default: as its authors do")
+      .check(OptionCheck::kNonNegative)
+      .needs(policy);
+  app.add_flag("--reindex", arguments->reindexed, "kept tokens are read at positions 0, 1, 2, ... instead of their own")
+      .needs(policy);
+  app.add("--layers", arguments->layers, "file that the command layers wrote, for policies that need it")
+      .check(OptionCheck::kExistingFile)
+      .needs(policy);
+  app.add("--temperature", arguments->temperature, "0: always the likeliest token")
+      .check(OptionCheck::kNonNegative)
+      .shows_default();
+  app.add("--seed", arguments->seed, "seed of the choice");
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

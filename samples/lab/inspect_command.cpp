@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "samples/lab/profile_file.h"
 #include "samples/lab/profile_report.h"
@@ -40,11 +39,11 @@ absl::Status run(const Arguments& arguments) {
 
 void add_inspect_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand("inspect", "show what a profile holds");
-  app->add_option("profile", arguments->profile, "profile file")->required()->check(CLI::ExistingFile);
-  app->add_option("--plan", arguments->plan, "plan whose bands are shown; default: the first")->check(plan_name());
-  app->add_flag("--json", arguments->json, "print the result as JSON");
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  OptionList app(program, "inspect", "show what a profile holds");
+  app.add("profile", arguments->profile, "profile file").required().check(OptionCheck::kExistingFile);
+  app.add("--plan", arguments->plan, "plan whose bands are shown; default: the first").check(plan_name());
+  app.add_flag("--json", arguments->json, "print the result as JSON");
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

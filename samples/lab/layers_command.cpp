@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "samples/lab/key_similarities.h"
@@ -101,29 +100,29 @@ absl::Status run(const Arguments& arguments) {
 
 void add_layers_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand(
-      "layers", "measure what eviction policies want to know of each layer: RippleKV's sensitivities, importances for "
-                "CompressKV, EpiCache's similarities");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  arguments->sequence.add_to(*app);
-  app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
-  app->add_option("--out", arguments->output, "JSON file to write, for evaluate --layers")->required();
-  app->add_option("--examples", arguments->examples, "most texts to run, at least 2")->capture_default_str();
-  app->add_option("--length", arguments->length, "tokens of a text")->capture_default_str();
+  OptionList app(program, "layers",
+                 "measure what eviction policies want to know of each layer: RippleKV's sensitivities, importances for "
+                 "CompressKV, EpiCache's similarities");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  arguments->sequence.add_to(app);
+  app.add("--text", arguments->texts, "text files").required().check(OptionCheck::kExistingFile);
+  app.add("--out", arguments->output, "JSON file to write, for evaluate --layers").required();
+  app.add("--examples", arguments->examples, "most texts to run, at least 2").shows_default();
+  app.add("--length", arguments->length, "tokens of a text").shows_default();
   SensitivityOptions& sensitivity = arguments->sensitivity;
-  app->add_option("--prefix", sensitivity.prefix,
-                  "first tokens of a text, which are perturbed and cut; its second half is what keys are compared in")
-      ->capture_default_str();
-  app->add_option("--scale", sensitivity.scale, "length of the noise in a channel against that of a head's vector")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app->add_option("--seed", sensitivity.seed, "seed of the noise");
-  app->add_option("--cut-to", arguments->kept_tokens,
-                  "tokens that SnapKV leaves one layer while all others keep theirs: what importances come from")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  app.add("--prefix", sensitivity.prefix,
+          "first tokens of a text, which are perturbed and cut; its second half is what keys are compared in")
+      .shows_default();
+  app.add("--scale", sensitivity.scale, "length of the noise in a channel against that of a head's vector")
+      .shows_default()
+      .check(OptionCheck::kPositive);
+  app.add("--seed", sensitivity.seed, "seed of the noise");
+  app.add("--cut-to", arguments->kept_tokens,
+          "tokens that SnapKV leaves one layer while all others keep theirs: what importances come from")
+      .shows_default()
+      .check(OptionCheck::kPositive);
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "samples/lab/foldkv_error.h"
@@ -106,23 +105,22 @@ absl::Status run(const Arguments& arguments) {
 
 void add_plan_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand("plan", "choose a bit plan of a profile by what caches may take or cost");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  arguments->sequence.add_to(*app);
-  app->add_option("--profile", arguments->profile, "profile of the model")->required()->check(CLI::ExistingFile);
+  OptionList app(program, "plan", "choose a bit plan of a profile by what caches may take or cost");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  arguments->sequence.add_to(app);
+  app.add("--profile", arguments->profile, "profile of the model").required().check(OptionCheck::kExistingFile);
   foldkv_plan_wish& wish = arguments->wish;
-  app->add_option("--budget", wish.budget_bytes, "bytes of all caches together, as 64MiB")
-      ->transform(CLI::AsSizeValue(false));
-  app->add_option("--tokens", wish.tokens, "tokens of each prompt")->required();
-  app->add_option("--sequences", wish.sequences, "sequences at the same time; default 1");
-  app->add_option("--generated", wish.generated_tokens, "tokens that each generates");
-  app->add_option("--bytes-per-token", wish.bytes_per_token, "most bytes of a token's latents");
-  app->add_option("--ratio", wish.ratio, "least ratio of 16-bit keys and values to latents");
-  app->add_option("--highest-cost", wish.highest_cost, "highest expected cost; the smallest plan within it is chosen");
-  app->add_option("--highest-divergence", wish.highest_divergence,
-                  "highest divergence in nats on the text that calibration held out; likewise");
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  app.add("--budget", wish.budget_bytes, "bytes of all caches together, as 64MiB").as_bytes();
+  app.add("--tokens", wish.tokens, "tokens of each prompt").required();
+  app.add("--sequences", wish.sequences, "sequences at the same time; default 1");
+  app.add("--generated", wish.generated_tokens, "tokens that each generates");
+  app.add("--bytes-per-token", wish.bytes_per_token, "most bytes of a token's latents");
+  app.add("--ratio", wish.ratio, "least ratio of 16-bit keys and values to latents");
+  app.add("--highest-cost", wish.highest_cost, "highest expected cost; the smallest plan within it is chosen");
+  app.add("--highest-divergence", wish.highest_divergence,
+          "highest divergence in nats on the text that calibration held out; likewise");
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

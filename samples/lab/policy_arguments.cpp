@@ -4,7 +4,6 @@
 #include <memory>
 #include <utility>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "samples/lab/named_policy.h"
 #include "samples/lab/status_macros.h"
@@ -41,15 +40,15 @@ std::string policy_help() {
 
 }  // namespace
 
-void PolicyArguments::add_to(CLI::App& app) {
-  app.add_option("--policy", policies, policy_help());
-  app.add_option("--keep", shares,
-                 "with --policy: tokens left to each KV head and layer on average, those kept always included, as "
-                 "shares of the prefix: 0.5 or 1/2");
-  app.add_option("--keep-tokens", tokens, "with --policy: likewise, as numbers of tokens")->check(CLI::PositiveNumber);
-  app.add_option("--layers", layers,
-                 "with --policy: file with the numbers of layers that some policies need; the command layers writes it")
-      ->check(CLI::ExistingFile);
+void PolicyArguments::add_to(OptionList& app) {
+  app.add("--policy", policies, policy_help());
+  app.add("--keep", shares,
+          "with --policy: tokens left to each KV head and layer on average, those kept always included, as "
+          "shares of the prefix: 0.5 or 1/2");
+  app.add("--keep-tokens", tokens, "with --policy: likewise, as numbers of tokens").check(OptionCheck::kPositive);
+  app.add("--layers", layers,
+          "with --policy: file with the numbers of layers that some policies need; the command layers writes it")
+      .check(OptionCheck::kExistingFile);
 }
 
 absl::Status PolicyArguments::check() const {

@@ -7,11 +7,8 @@
 #include "absl/status/statusor.h"
 #include "samples/lab/codec.h"
 #include "samples/lab/layer_numbers.h"
+#include "samples/lab/option_list.h"
 #include "samples/lab/token_budget.h"
-
-namespace CLI {
-class App;
-}
 
 namespace foldkv_lab {
 
@@ -22,7 +19,7 @@ struct PolicyArguments {
   std::vector<int64_t> tokens;
   std::string layers;  // a file of numbers of layers
 
-  void add_to(CLI::App& app);
+  void add_to(OptionList& app);
   // Every policy at every budget on each of these codecs, in place of them; without policies these codecs themselves.
   // A policy that the library refuses is an error, under "all" it is left out with a note on the standard error.
   [[nodiscard]] absl::StatusOr<std::vector<Codec>> apply(FoldkvHost& host, std::vector<Codec> codecs) const;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
@@ -122,29 +121,29 @@ absl::Status run(const Arguments& arguments) {
 
 void add_sensitivity_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand("sensitivity", "measure how much errors of each layer cost");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  arguments->sequence.add_to(*app);
-  app->add_option("--profile", arguments->profile, "profile of the model")->required()->check(CLI::ExistingFile);
-  app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
-  app->add_option("--out", arguments->output, "profile to write: the one above with what was measured")->required();
-  app->add_option("--examples", arguments->examples, "most texts to run")->capture_default_str();
-  app->add_option("--length", arguments->length, "tokens of a text")->capture_default_str();
+  OptionList app(program, "sensitivity", "measure how much errors of each layer cost");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  arguments->sequence.add_to(app);
+  app.add("--profile", arguments->profile, "profile of the model").required().check(OptionCheck::kExistingFile);
+  app.add("--text", arguments->texts, "text files").required().check(OptionCheck::kExistingFile);
+  app.add("--out", arguments->output, "profile to write: the one above with what was measured").required();
+  app.add("--examples", arguments->examples, "most texts to run").shows_default();
+  app.add("--length", arguments->length, "tokens of a text").shows_default();
   SensitivityOptions& measurement = arguments->measurement;
-  app->add_option("--prefix", measurement.prefix, "first tokens of a text, which are perturbed")->capture_default_str();
-  app->add_option("--scale", measurement.scale, "length of the noise in a channel against that of a head's vector")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app->add_option("--seed", measurement.seed, "seed of the noise");
-  app->add_flag("--keys", measurement.keys, "perturb keys too");
-  app->add_option("--groups", measurement.groups_plan,
-                  "a plan of the profile: measure what each layer group and side costs under it");
-  app->add_option("--plan", arguments->ratios,
-                  "with --groups: new plans in place of the profile's, by what was measured; so many times less than "
-                  "16 bit, named as calibrate names them. Coordinates are those that the profile's widest plan kept")
-      ->check(CLI::PositiveNumber);
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  app.add("--prefix", measurement.prefix, "first tokens of a text, which are perturbed").shows_default();
+  app.add("--scale", measurement.scale, "length of the noise in a channel against that of a head's vector")
+      .shows_default()
+      .check(OptionCheck::kPositive);
+  app.add("--seed", measurement.seed, "seed of the noise");
+  app.add_flag("--keys", measurement.keys, "perturb keys too");
+  app.add("--groups", measurement.groups_plan,
+          "a plan of the profile: measure what each layer group and side costs under it");
+  app.add("--plan", arguments->ratios,
+          "with --groups: new plans in place of the profile's, by what was measured; so many times less than "
+          "16 bit, named as calibrate names them. Coordinates are those that the profile's widest plan kept")
+      .check(OptionCheck::kPositive);
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

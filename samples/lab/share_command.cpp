@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
@@ -54,22 +53,21 @@ absl::Status run(const Arguments& arguments) {
 
 void add_share_command(CLI::App& program, Command* command) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* app = program.add_subcommand(
-      "share", "choose layers that read another layer's keys and values (KVSharer), and write them as a profile");
-  arguments->model.add_to(*app);
-  arguments->runtime.add_to(*app);
-  app->add_option("--text", arguments->texts, "text files")->required()->check(CLI::ExistingFile);
-  app->add_option("--out", arguments->output, "profile to write")->required();
-  app->add_option("--layers", arguments->sharing.layers, "layers that shall share")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  app->add_option("--threshold", arguments->sharing.threshold,
-                  "least cosine between final hidden states with and without sharing")
-      ->capture_default_str();
-  app->add_option("--tokens-per-sample", arguments->tokens_per_sample, "tokens that are run together")
-      ->capture_default_str();
-  app->add_option("--sequences", arguments->sequences, "most samples to run")->capture_default_str();
-  app->callback([arguments, command] { *command = [arguments] { return run(*arguments); }; });
+  OptionList app(program, "share",
+                 "choose layers that read another layer's keys and values (KVSharer), and write them as a profile");
+  arguments->model.add_to(app);
+  arguments->runtime.add_to(app);
+  app.add("--text", arguments->texts, "text files").required().check(OptionCheck::kExistingFile);
+  app.add("--out", arguments->output, "profile to write").required();
+  app.add("--layers", arguments->sharing.layers, "layers that shall share")
+      .shows_default()
+      .check(OptionCheck::kPositive);
+  app.add("--threshold", arguments->sharing.threshold,
+          "least cosine between final hidden states with and without sharing")
+      .shows_default();
+  app.add("--tokens-per-sample", arguments->tokens_per_sample, "tokens that are run together").shows_default();
+  app.add("--sequences", arguments->sequences, "most samples to run").shows_default();
+  app.when_chosen([arguments, command] { *command = [arguments] { return run(*arguments); }; });
 }
 
 }  // namespace foldkv_lab

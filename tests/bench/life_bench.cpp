@@ -102,7 +102,12 @@ void prefill(benchmark::State& state) {
   state.counters["compressed_s"] = compressed / static_cast<double>(state.iterations());
   state.counters["ratio"] = compressed / exact;
 }
-BENCHMARK(prefill)->ArgNames({"threads", "tokens"})->Args({2, 1024})->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(prefill)
+    ->ArgNames({"threads", "tokens"})
+    ->Args({2, 128})
+    ->Args({2, 1024})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 // Counter "ratio": one token over compressed tokens / the same over the lab's full 16-bit cache. Goal: at most 8.
 void decode(benchmark::State& state) {
@@ -127,7 +132,12 @@ void decode(benchmark::State& state) {
   state.counters["compressed_ms"] = 1e3 * folded / static_cast<double>(state.iterations());
   state.counters["ratio"] = folded / full;
 }
-BENCHMARK(decode)->ArgNames({"threads", "tokens"})->Args({2, 4096})->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(decode)
+    ->ArgNames({"threads", "tokens"})
+    ->Args({2, 128})
+    ->Args({2, 4096})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace foldkv::bench

@@ -12,6 +12,8 @@ namespace foldkv::test {
 class Random {
  public:
   explicit Random(uint64_t seed) : generator_(seed) {}
+  // Whether both give the same numbers from here on.
+  [[nodiscard]] bool operator==(const Random&) const = default;
 
   // In [0, 1).
   [[nodiscard]] double uniform() { return static_cast<double>(generator_() >> 11) * 0x1p-53; }

@@ -5,6 +5,7 @@
 
 #include "tests/backends/conformance/fields.h"
 #include "tests/backends/conformance/heads_case.h"
+#include "tests/backends/conformance/remembered_normals.h"
 #include "tests/support/layer_group.h"
 #include "tests/support/prepared_rotation.h"
 
@@ -46,10 +47,10 @@ AttendProblem::AttendProblem(const AttendCase& attend_case, std::byte fill)
       frequencies_(
           inverse_frequencies(attend_case.frequencies < 0 ? attend_case.head_size / 2 : attend_case.frequencies)) {
   const int64_t stacked = case_.layers * case_.key_width();
-  key_basis_ = random_.normals<float>(stacked * layout_.keys.width,
-                                      case_.key_size / std::sqrt(static_cast<double>(layout_.keys.width)));
-  value_basis_ = random_.normals<float>(stacked * layout_.values.width,
-                                        1.0 / std::sqrt(static_cast<double>(layout_.values.width)));
+  key_basis_ = remembered_normals(random_, stacked * layout_.keys.width,
+                                  case_.key_size / std::sqrt(static_cast<double>(layout_.keys.width)));
+  value_basis_ = remembered_normals(random_, stacked * layout_.values.width,
+                                    1.0 / std::sqrt(static_cast<double>(layout_.values.width)));
   for (const AttendSequenceCase& shape : case_.sequences) {
     sequences_.push_back(make_sequence(shape));
     const size_t view = (sequences_.size() - 1) % static_cast<size_t>(case_.views());
@@ -75,12 +76,13 @@ AttendProblem::Sequence AttendProblem::make_sequence(const AttendSequenceCase& s
       PositionPages(exact, case_.exact_page_tokens + 1, fill_),
       PositionPages(latents, case_.latent_page_tokens + 3, fill_),
       {},
-      random_.normals<float>(shape.rows * case_.query_heads() * case_.head_size, case_.query_size / shape.size),
+      remembered_normals(random_, shape.rows * case_.query_heads() * case_.head_size, case_.query_size / shape.size),
       halves(random_.normals<float>(stacked, 0.5 * case_.key_size * shape.size)),
       halves(random_.normals<float>(stacked, 0.5 * shape.size)),
       halves(random_basis(random_, stacked, case_.correction_rank))};
-  sequence.exact.put_rows(Side::kKeys, 0, random_.normals<float>(shape.exact * width, case_.key_size * shape.size));
-  sequence.exact.put_rows(Side::kValues, 0, random_.normals<float>(shape.exact * width, shape.size));
+  sequence.exact.put_rows(Side::kKeys, 0,
+                          remembered_normals(random_, shape.exact * width, case_.key_size * shape.size));
+  sequence.exact.put_rows(Side::kValues, 0, remembered_normals(random_, shape.exact * width, shape.size));
   sequence.latents.randomize(random_, 0, shape.latents, shape.size);
   // Queries of new tokens when there are enough of them.
   const int64_t first_query = shape.latents + (shape.exact >= shape.rows ? shape.exact - shape.rows : shape.exact);

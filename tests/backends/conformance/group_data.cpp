@@ -1,6 +1,9 @@
 #include "tests/backends/conformance/group_data.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "tests/backends/conformance/remembered_normals.h"
 
 namespace foldkv::test {
 namespace {
@@ -27,6 +30,10 @@ std::vector<LatentBand> random_bands(Random& random) {
   }
   if (random.chance(0.3)) bands.push_back({random.between(1, 10), 0});
   return bands;
+}
+
+std::vector<float> remembered_basis(Random& random, int64_t width, int64_t latent_width) {
+  return remembered_normals(random, width * latent_width, 1.0 / std::sqrt(static_cast<double>(width)));
 }
 
 }  // namespace
@@ -65,11 +72,11 @@ GroupData::GroupData(const GroupShape& group_shape, uint64_t seed, std::byte fil
       exact({shape.exact_page_tokens, shape.layer_width, shape.format}, shape.layers,
             shape.first_slot + shape.count + 1, fill),
       latents(layout, shape.first_latent_slot + shape.count + 1, fill),
-      key_basis(random_basis(random, shape.width(), layout.keys.width)),
-      value_basis(random_basis(random, shape.width(), layout.values.width)),
+      key_basis(remembered_basis(random, shape.width(), layout.keys.width)),
+      value_basis(remembered_basis(random, shape.width(), layout.values.width)),
       key_mean(halves(random.normals<float>(shape.width()))),
       value_mean(halves(random.normals<float>(shape.width()))),
-      correction(halves(random_basis(random, shape.width(), shape.correction_rank))) {
+      correction(halves(remembered_basis(random, shape.width(), shape.correction_rank))) {
   for (int64_t t = 0; t < shape.count; ++t) {
     exact.put(Side::kKeys, shape.first_slot + t, random.normals<float>(shape.width()).data());
     exact.put(Side::kValues, shape.first_slot + t, random.normals<float>(shape.width()).data());

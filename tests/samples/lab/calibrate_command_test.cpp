@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/Error.hpp"
 #include "doctest/doctest.h"
 #include "nlohmann/json.hpp"
 #include "tests/samples/lab/command_desk.h"
