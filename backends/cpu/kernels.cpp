@@ -18,6 +18,9 @@ extern const Kernels kKernels;
 namespace avx512 {
 extern const Kernels kKernels;
 }
+namespace avx512vnni {
+extern const Kernels kKernels;
+}
 #endif
 
 namespace {
@@ -33,6 +36,10 @@ bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
+bool has_avx512vnni() {
+  return has_avx512() && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+         __builtin_cpu_supports("avx512bf16");
+}
 #endif
 
 }  // namespace
@@ -41,6 +48,7 @@ const Kernels* find_kernels(const char* name) {
   const std::string_view wanted = name;
   const bool best = wanted.empty() || wanted == "best";
 #if FOLDKV_WITH_X86_KERNELS
+  if ((best || wanted == "avx512vnni") && has_avx512vnni()) return &avx512vnni::kKernels;
   if ((best || wanted == "avx512") && has_avx512()) return &avx512::kKernels;
   if ((best || wanted == "avx2") && has_avx2()) return &avx2::kKernels;
 #endif
@@ -49,6 +57,7 @@ const Kernels* find_kernels(const char* name) {
 
 const char* available_kernels() {
 #if FOLDKV_WITH_X86_KERNELS
+  if (has_avx512vnni()) return "avx512vnni, avx512, avx2, portable";
   if (has_avx512()) return "avx512, avx2, portable";
   if (has_avx2()) return "avx2, portable";
 #endif

@@ -88,6 +88,45 @@ struct TrellisTile {
   const float* tables = nullptr;  // [step][256], in units of the scale
 };
 
+// Fast arithmetic takes coordinates as integers of 8 bits, several to a word of 32 bits: Kernels::word_numbers says how
+// many, four or (of 16 bits then) two. Latents lie in tiles [words][64]; tokens are lanes and word w holds coordinates
+// w * word_numbers and those that follow. Rows of a basis are rows of words.
+//
+// Codes of one scale group of 64 tokens. A group begins with a word; beyond its coordinates the last word is zero.
+struct IntegerGroup {
+  const uint8_t* const* rows = nullptr;  // [64] codes of the plane of each token; null: absent, zeros
+  int64_t row_bytes = 0;                 // that may be read
+  int64_t byte_offset = 0;               // of the group in a row
+  int64_t count = 0;                     // coordinates
+  int bits = 0;
+  const int8_t* tables = nullptr;  // trellis: [step][256]; null: uniform codes
+  int64_t step = 1;
+  bool continues = false;
+  uint32_t* words = nullptr;  // written: [words of the group][64]
+};
+
+// output [rows][64] = row_start + row_scale * sum over groups of scale[token] * (basis * latents).
+struct IntegerScale {
+  int64_t first_word = 0;
+  int64_t word_count = 0;
+  const float* scales = nullptr;  // [64]
+  int32_t* starts = nullptr;      // [64], written by start_integer_sums
+};
+struct IntegerProduct {
+  int64_t rows = 0;
+  const std::byte* basis = nullptr;  // rows that integer_row wrote
+  int64_t basis_stride = 0;          // bytes
+  const uint32_t* latents = nullptr;
+  const IntegerScale* groups = nullptr;
+  int64_t group_count = 0;
+  const float* row_start = nullptr;  // [rows]; null: zeros
+  float* output = nullptr;
+};
+// A row of a basis as integers: a scale in f32, then at kIntegerRowStart its words. They may be read up to the next
+// multiple of 64 bytes.
+inline constexpr int64_t kIntegerRowStart = 64;
+inline constexpr int32_t kLargestInteger = 127;
+
 // A run of trellis groups that share one bit string, for 16 tokens at once.
 inline constexpr int64_t kTrellisTokens = 16;
 struct TrellisGroup {
@@ -238,6 +277,12 @@ struct Kernels {
   void (*decode_rows)(const CodeTile& tile, int64_t live, float* latents, int64_t stride);  // [live][stride]
   void (*decode_trellis_tile)(const TrellisTile& tile, uint32_t* scratch, float* latents);  // 64 words more of scratch
   void (*decode_trellis_rows)(const TrellisTile& tile, int64_t live, float* latents, int64_t stride);
+  // Fast arithmetic.
+  int64_t word_numbers;
+  void (*integer_row)(const float* row, int64_t count, std::byte* output);
+  void (*decode_integers)(const IntegerGroup& group);
+  void (*start_integer_sums)(const IntegerProduct& product);  // of its groups, once for all rows of a tile
+  void (*integer_product)(const IntegerProduct& product);
   void (*softmax_tile)(const SoftmaxTile& tile);
   void (*score_tile)(const ScoreTile& tile);
   void (*merge_row)(const MergeRow& row);

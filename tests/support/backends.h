@@ -46,6 +46,10 @@ struct BackendChoice {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl")) {
     choices.push_back({"cpu avx512", &backend::cpu_plugin(), "avx512"});
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
+        __builtin_cpu_supports("avx512bf16")) {
+      choices.push_back({"cpu avx512vnni", &backend::cpu_plugin(), "avx512vnni"});
+    }
   }
 #endif
 #endif

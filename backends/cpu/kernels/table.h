@@ -3,6 +3,7 @@
 #include "backends/cpu/kernels/codes.h"
 #include "backends/cpu/kernels/exponential.h"
 #include "backends/cpu/kernels/heads.h"
+#include "backends/cpu/kernels/integers.h"
 #include "backends/cpu/kernels/numbers.h"
 #include "backends/cpu/kernels/products.h"
 #include "backends/cpu/kernels/quantize.h"
@@ -42,6 +43,11 @@ const Kernels kKernels = {
     .decode_rows = decode_rows,
     .decode_trellis_tile = decode_trellis_tile,
     .decode_trellis_rows = decode_trellis_rows,
+    .word_numbers = kWordNumbers,
+    .integer_row = integer_row,
+    .decode_integers = decode_integers,
+    .start_integer_sums = start_integer_sums,
+    .integer_product = integer_product,
     .softmax_tile = softmax_tile,
     .score_tile = score_tile,
     .merge_row = merge_row,
