@@ -45,6 +45,11 @@ StatusOr<SequencePolicy> read_sequence_options(const foldkv_sequence_options* so
     return argument_error("options.mean", absl::StrCat("is ", options.mean, ", expected 0 to 2"));
   }
   if (options.mean == FOLDKV_MEAN_PROFILE) policy.mean = MeanSource::kProfile;
+  if (options.arithmetic < 0 || options.arithmetic > FOLDKV_ARITHMETIC_FAST) {
+    return argument_error("options.arithmetic", absl::StrCat("is ", options.arithmetic, ", expected 0 to 2"));
+  }
+  if (options.reserved != 0) return argument_error("options.reserved", "is not zero");
+  if (options.arithmetic == FOLDKV_ARITHMETIC_FAST) policy.arithmetic = backend::Arithmetic::kFast;
   FOLDKV_ASSIGN_OR_RETURN(policy.plan, read_plan(options.plan, profile));
   FOLDKV_ASSIGN_OR_RETURN(policy.eviction, read_eviction(options.eviction, model));
   return policy;

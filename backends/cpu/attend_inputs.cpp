@@ -1,5 +1,6 @@
 #include "backends/cpu/attend_inputs.h"
 
+#include "backends/cpu/integer_tile.h"
 #include "runtime/base/checked.h"
 
 namespace foldkv::backend::cpu {
@@ -32,6 +33,10 @@ AttendGeometry AttendGeometry::of(const AttentionRules& rules, const LatentLayer
   AttendGeometry geometry = of(shape);
   geometry.rotated_pairs = rules.rotation.frequency_count;
   return geometry;
+}
+
+bool has_integer_keys(Arithmetic arithmetic, const LatentLayer& latent) {
+  return arithmetic == Arithmetic::kFast && latent.fast_key_basis != nullptr && takes_integers(latent.layout->keys);
 }
 
 }  // namespace foldkv::backend::cpu

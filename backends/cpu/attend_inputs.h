@@ -26,6 +26,8 @@ struct AttendGeometry {
   [[nodiscard]] static AttendGeometry of(const AttentionRules& rules, const LatentLayer& latent);
 };
 
+[[nodiscard]] bool has_integer_keys(Arithmetic arithmetic, const LatentLayer& latent);
+
 // What attention and scores of a layer have in common: where queries and keys come from.
 struct AttendInputs {
   const Engine& engine;
@@ -35,12 +37,13 @@ struct AttendInputs {
   const float* queries;  // [rows][query heads][head size]
   AttendGeometry geometry;
   RotationTable rotation;
+  bool integer_keys;  // latent keys are rebuilt in integers
 
   template <typename Request>
   [[nodiscard]] static AttendInputs of(const Engine& engine, const Request& request) {
     return {engine,          request.rules, request.exact_layout, request.latent,
             request.queries, AttendGeometry::of(request.rules, request.latent),
-            rotation_table(request.rules.rotation)};
+            rotation_table(request.rules.rotation), has_integer_keys(request.arithmetic, request.latent)};
   }
 };
 

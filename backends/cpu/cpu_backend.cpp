@@ -5,6 +5,7 @@
 
 #include "backends/cpu/attend.h"
 #include "backends/cpu/engine.h"
+#include "backends/cpu/integer_tile.h"
 #include "backends/cpu/latents.h"
 #include "backends/cpu/memory.h"
 #include "backends/cpu/products.h"
@@ -46,6 +47,15 @@ class CpuBackend final : public Backend {
   }
   [[nodiscard]] Status prepare_rotation(const Rotation& rotation, std::byte* memory) override {
     if (rotation.frequency_count > 0) write_rotation_table(rotation, memory);
+    return absl::OkStatus();
+  }
+
+  [[nodiscard]] int64_t fast_basis_bytes(int64_t rows, int64_t width) const override {
+    return rows * integer_row_bytes(engine_.kernels, width);
+  }
+  [[nodiscard]] Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width,
+                                          std::byte* memory) override {
+    make_integer_basis(engine_.kernels, basis, rows, width, memory);
     return absl::OkStatus();
   }
 

@@ -36,6 +36,9 @@ void rebuild_keys(const AttendInputs& inputs, const LatentRegion& region, int64_
   const AttendGeometry& geometry = inputs.geometry;
   const LatentLayer& layer = inputs.latent;
   const int64_t row = head * geometry.head_size;
+  if (region.key_mean != nullptr) {
+    kernels.to_f32(NumberFormat::kF16, region.key_mean + layer.first_row + row, geometry.head_size, scratch.mean);
+  }
   MatrixProduct product = {.rows = geometry.head_size,
                            .columns = kTile,
                            .depth = geometry.key_latents,
@@ -46,11 +49,17 @@ void rebuild_keys(const AttendInputs& inputs, const LatentRegion& region, int64_
                            .c = keys,
                            .c_stride = kTile};
   if (region.key_mean != nullptr) {
-    kernels.to_f32(NumberFormat::kF16, region.key_mean + layer.first_row + row, geometry.head_size, scratch.mean);
     product.start = MatrixProduct::Start::kRow;
     product.row_start = scratch.mean;
   }
-  kernels.matrix_product(product);
+  if (inputs.integer_keys) {
+    const std::byte* const basis =
+        layer.fast_key_basis + (layer.first_row + row) * integer_row_bytes(kernels, layer.layout->keys.width);
+    rebuild_from_integers(kernels, layer.layout->keys, scratch.integers, basis, geometry.head_size, product.row_start,
+                          keys);
+  } else {
+    kernels.matrix_product(product);
+  }
   if (!is_corrected(inputs, region)) return;
   kernels.to_f32(NumberFormat::kF16, region.correction_basis + (layer.first_row + row) * geometry.correction_rank,
                  geometry.head_size * geometry.correction_rank, scratch.correction);
@@ -82,6 +91,7 @@ KeyScratch KeyScratch::take(Workspace& workspace, const AttendGeometry& geometry
   scratch.rotation = workspace.take<float>(
       std::max(2 * kTile * round_up(geometry.rotated_pairs, kWidthPadding), 2 * kLargestHead));
   scratch.latent = LatentScratch::take(workspace, std::max(geometry.key_latents, geometry.value_latents));
+  scratch.integers = IntegerLatents::take(workspace, geometry.key_latents);
   return scratch;
 }
 
@@ -103,14 +113,18 @@ void find_angles(const AttendInputs& inputs, const KeyTile& tile, const KeyScrat
 void decode_keys(const AttendInputs& inputs, const LatentRegion& region, const KeyTile& tile,
                  const KeyScratch& scratch) {
   const LatentLayout& layout = *inputs.latent.layout;
-  decode_latents_in_lanes({.kernels = inputs.engine.kernels,
-                           .layout = layout,
-                           .side = Side::kKeys,
-                           .pages = region.pages,
-                           .slots = tile.slots,
-                           .scratch = scratch.latent,
-                           .layer = inputs.latent.first_row / layout.keys.width},
-                          scratch.latents);
+  const LatentTileRequest request = {.kernels = inputs.engine.kernels,
+                                     .layout = layout,
+                                     .side = Side::kKeys,
+                                     .pages = region.pages,
+                                     .slots = tile.slots,
+                                     .scratch = scratch.latent,
+                                     .layer = inputs.latent.first_row / layout.keys.width};
+  if (inputs.integer_keys) {
+    decode_integer_latents(request, scratch.integers);
+  } else {
+    decode_latents_in_lanes(request, scratch.latents);
+  }
   if (is_corrected(inputs, region)) {
     coefficients_in_lanes(inputs.engine.kernels, layout, region.pages, tile.slots, scratch.coefficients);
   }

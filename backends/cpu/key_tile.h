@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "backends/cpu/attend_inputs.h"
+#include "backends/cpu/integer_tile.h"
 #include "backends/cpu/latent_tile.h"
 #include "backends/cpu/query_unit.h"
 #include "backends/cpu/region.h"
@@ -29,6 +30,7 @@ struct KeyScratch {
   float* sines = nullptr;
   float* rotation = nullptr;
   LatentScratch latent;
+  IntegerLatents integers;        // instead of latents
 
   static KeyScratch take(Workspace& workspace, const AttendGeometry& geometry);
 };

@@ -14,38 +14,10 @@ namespace {
 // Kernels read whole registers, up to 64 bytes beyond a group's codes, and the byte before those of a trellis group.
 int64_t code_row_bytes(int64_t width) { return round_up(width, 64) + 64; }
 
-const uint8_t* codes_of(const LatentTileRequest& request, int64_t slot) {
-  const LatentPlane& plane = request.layout.plane(request.side);
-  const std::byte* page = latent_page(request.pages, request.layout, slot);
-  const int64_t row = slot % request.layout.page_tokens;
-  return reinterpret_cast<const uint8_t*>(page + plane.codes_offset + row * plane.code_bytes);
-}
-
 const std::byte* scales_of(const LatentTileRequest& request, int64_t slot) {
   const LatentPlane& plane = request.layout.plane(request.side);
   const std::byte* page = latent_page(request.pages, request.layout, slot);
   return page + plane.scales_offset + slot % request.layout.page_tokens * plane.scale_bytes;
-}
-
-// Scales [64] of one group, zero for absent tokens. Codes of channel groups are decoded as they are.
-void gather_scales(const LatentTileRequest& request, const ScaleGroup& group, float* scales) {
-  if (group.code == Code::kChannel) {
-    std::fill_n(scales, kTile, 1.0f);
-    return;
-  }
-  if (group.code == Code::kTrellis) {
-    std::fill_n(scales, kTile, 0.0f);
-    for (int64_t token = 0; token < request.slots.live; ++token) {
-      const std::byte* place = scales_of(request, request.slots.first + token) + group.scale_offset;
-      scales[token] = trellis_scale(std::to_integer<uint8_t>(*place), group.spread);
-    }
-    return;
-  }
-  uint16_t halves[kTile] = {};
-  for (int64_t token = 0; token < request.slots.live; ++token) {
-    std::memcpy(halves + token, scales_of(request, request.slots.first + token) + group.scale_offset, sizeof(uint16_t));
-  }
-  request.kernels.to_f32(NumberFormat::kF16, halves, kTile, scales);
 }
 
 // Codes of all tokens, where kernels may read beyond them; zeros for absent tokens.
@@ -145,6 +117,33 @@ void clear_padding(const LatentTileRequest& request, float* rows, int64_t stride
 }
 
 }  // namespace
+
+const uint8_t* codes_of(const LatentTileRequest& request, int64_t slot) {
+  const LatentPlane& plane = request.layout.plane(request.side);
+  const std::byte* page = latent_page(request.pages, request.layout, slot);
+  const int64_t row = slot % request.layout.page_tokens;
+  return reinterpret_cast<const uint8_t*>(page + plane.codes_offset + row * plane.code_bytes);
+}
+
+void gather_scales(const LatentTileRequest& request, const ScaleGroup& group, float* scales) {
+  if (group.code == Code::kChannel) {
+    std::fill_n(scales, kTile, 1.0f);
+    return;
+  }
+  if (group.code == Code::kTrellis) {
+    std::fill_n(scales, kTile, 0.0f);
+    for (int64_t token = 0; token < request.slots.live; ++token) {
+      const std::byte* place = scales_of(request, request.slots.first + token) + group.scale_offset;
+      scales[token] = trellis_scale(std::to_integer<uint8_t>(*place), group.spread);
+    }
+    return;
+  }
+  uint16_t halves[kTile] = {};
+  for (int64_t token = 0; token < request.slots.live; ++token) {
+    std::memcpy(halves + token, scales_of(request, request.slots.first + token) + group.scale_offset, sizeof(uint16_t));
+  }
+  request.kernels.to_f32(NumberFormat::kF16, halves, kTile, scales);
+}
 
 LatentScratch LatentScratch::take(Workspace& workspace, int64_t width) {
   LatentScratch scratch;

@@ -28,6 +28,11 @@ struct LatentTileRequest {
   int64_t layer = 0;  // of a merged plane, whose latents are the rows of one layer
 };
 
+// Where the codes of a slot begin.
+[[nodiscard]] const uint8_t* codes_of(const LatentTileRequest& request, int64_t slot);
+// Scales [64] of one group, zero for absent tokens; ones for channel groups, whose codes are decoded as they are.
+void gather_scales(const LatentTileRequest& request, const ScaleGroup& group, float* scales);
+
 // [stored width][64]; the latents of absent tokens are zero.
 void decode_latents_in_lanes(const LatentTileRequest& request, float* latents);
 // [live][stride], zero from the stored width to the stride.

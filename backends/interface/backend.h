@@ -47,6 +47,11 @@ class Backend {
   [[nodiscard]] virtual int64_t rotation_bytes(const Rotation& rotation) const = 0;
   [[nodiscard]] virtual Status prepare_rotation(const Rotation& rotation, std::byte* memory) = 0;
 
+  // A basis [rows][width] (f32, on the device) as fast arithmetic takes it. 0: the device has no use for it.
+  [[nodiscard]] virtual int64_t fast_basis_bytes(int64_t rows, int64_t width) const = 0;
+  [[nodiscard]] virtual Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width,
+                                                  std::byte* memory) = 0;
+
   // --- support: unsupported error that names the reason, asked when a sequence is created
   [[nodiscard]] virtual Status check_attention(const AttentionRules& rules, const LatentLayout* layout) const = 0;
 

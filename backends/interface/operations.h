@@ -110,6 +110,7 @@ struct LatentLayer {
   const float* key_basis = nullptr;      // [key width][keys.width]; null: latents are the rows themselves
   const float* value_basis = nullptr;    // [key width][values.width], likewise
   int64_t first_row = 0;                 // of this layer in stacked vectors (means, correction basis)
+  const std::byte* fast_key_basis = nullptr;  // of the whole group: prepare_fast_basis; null: exact arithmetic only
 };
 
 // A view: rows of queries and the tokens that they look at. Heads that keep different tokens come as views of their
@@ -177,6 +178,7 @@ struct ScoreRequest {
   AttentionRules rules;
   ExactLayout exact_layout;  // as in AttendRequest
   LatentLayer latent;
+  Arithmetic arithmetic = Arithmetic::kExact;  // that the log-sum-exp was found with
   AttendSequence sequence;   // the view and its rows
   const float* queries = nullptr;      // [rows, query_heads, head_size], rotated; row r is sequence.first_row + r
   const float* log_sum_exp = nullptr;  // [rows, query_heads], as attend wrote it for the same tokens

@@ -51,6 +51,9 @@ class ReferenceBackend final : public Backend {
   int64_t rotation_bytes(const Rotation& /*rotation*/) const override { return 0; }
   Status prepare_rotation(const Rotation& /*rotation*/, std::byte* /*memory*/) override { return absl::OkStatus(); }
 
+  int64_t fast_basis_bytes(int64_t, int64_t) const override { return 0; }
+  Status prepare_fast_basis(const float*, int64_t, int64_t, std::byte*) override { return absl::OkStatus(); }
+
   Status check_attention(const AttentionRules& rules, const LatentLayout* layout) const override {
     return reference::check_attention(rules, layout);
   }

@@ -775,6 +775,14 @@ enum {
   FOLDKV_MEAN_PROFILE = 2   /* of the calibration text */
 };
 
+/* What attention computes with. */
+enum {
+  FOLDKV_ARITHMETIC_EXACT = 1, /* numbers of 32 bits: outputs differ from exact ones by rounding only */
+  FOLDKV_ARITHMETIC_FAST = 2   /* products of 8 or 16 bits where the machine is quicker with them and their error is far
+                                  below that of the codes. Latents of more than 5.5 bits per coordinate, and those of
+                                  codecs, are read exactly all the same */
+};
+
 typedef struct foldkv_sequence_options {
   uint32_t struct_size;
   int32_t dtype;         /* of exact keys and values. 0: FOLDKV_F16 */
@@ -786,6 +794,8 @@ typedef struct foldkv_sequence_options {
   int32_t mean;
   const char* plan;      /* name of one of the profile's plans; NULL: its first. Copied */
   const foldkv_eviction* eviction; /* NULL: every token stays. Copied */
+  int32_t arithmetic;    /* 0: EXACT */
+  int32_t reserved;
 } foldkv_sequence_options;
 
 /* profile NULL: every layer stays exact. options NULL: defaults. */

@@ -78,6 +78,9 @@ Status copy_mean(backend::Backend& backend, const Block& block, const std::vecto
   return copy_numbers(backend, block.data(), std::span<const uint16_t>(halves));
 }
 
+// Columns of a basis [rows][columns].
+int64_t columns_of(const std::vector<float>& basis, int64_t rows) { return std::ssize(basis) / rows; }
+
 Status allocate_bases(Allocator& allocator, const ProfileSide& source, BasisPair& bases) {
   if (source.basis.empty()) return absl::OkStatus();
   FOLDKV_ASSIGN_OR_RETURN(bases.basis, Block::allocate(allocator, Role::kProfile, std::ssize(source.basis) * 4));
@@ -102,13 +105,18 @@ void follow_sources(const std::vector<int32_t>& sources, PreparedProfile& prepar
   }
 }
 
-Status allocate_group(Allocator& allocator, const ProfileGroup& source, PreparedGroup& group) {
+Status allocate_group(Allocator& allocator, const backend::Backend& backend, const ProfileGroup& source,
+                      PreparedGroup& group) {
   group.layers = source.layers;
   group.key_width = source.key_width;
   group.kind = source.kind;
   group.correction = source.correction;
   FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.keys, group.keys));
   FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.values, group.values));
+  const int64_t fast_bytes = source.keys.basis.empty() ? 0 : backend.fast_basis_bytes(source.stacked_width(), columns_of(source.keys.basis, source.stacked_width()));
+  if (fast_bytes > 0) {
+    FOLDKV_ASSIGN_OR_RETURN(group.fast_keys, Block::allocate(allocator, Role::kProfile, fast_bytes));
+  }
   const int64_t mean_bytes = source.stacked_width() * 2;
   FOLDKV_ASSIGN_OR_RETURN(group.key_mean, Block::allocate(allocator, Role::kProfile, mean_bytes));
   FOLDKV_ASSIGN_OR_RETURN(group.value_mean, Block::allocate(allocator, Role::kProfile, mean_bytes));
@@ -155,8 +163,8 @@ Status fill_prepared_model(backend::Backend& backend, PreparedModel& prepared) {
   return absl::OkStatus();
 }
 
-StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,
-                                                    std::shared_ptr<const Profile> profile) {
+StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const backend::Backend& backend,
+                                                    const Model& model, std::shared_ptr<const Profile> profile) {
   PreparedProfile prepared;
   prepared.profile = std::move(profile);
   prepared.place_of_layer.resize(static_cast<size_t>(model.layer_count()));
@@ -167,7 +175,7 @@ StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const 
   for (size_t index = 0; index < prepared.groups.size(); ++index) {
     PreparedGroup& group = prepared.groups[index];
     const ProfileGroup& source = prepared.profile->groups[index];
-    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, source, group));
+    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, backend, source, group));
     for (const Plan& plan : prepared.profile->plans) {
       group.layouts.push_back(latent_layout(latent_format(source, plan.groups[index])));
     }
@@ -191,6 +199,11 @@ Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepare
     const PreparedGroup& group = prepared.groups[index];
     FOLDKV_RETURN_IF_ERROR(copy_bases(backend, group.keys, source.keys));
     FOLDKV_RETURN_IF_ERROR(copy_bases(backend, group.values, source.values));
+    if (group.fast_keys) {
+      const int64_t rows = source.stacked_width();
+      FOLDKV_RETURN_IF_ERROR(backend.prepare_fast_basis(group.keys.rebuilding(), rows,
+                                                        columns_of(source.keys.basis, rows), group.fast_keys.data()));
+    }
     FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.key_mean, source.keys.mean));
     FOLDKV_RETURN_IF_ERROR(copy_mean(backend, group.value_mean, source.values.mean));
   }

@@ -49,6 +49,7 @@ struct PreparedGroup {
   GroupKind kind = GroupKind::kLearned;
   CorrectionRules correction;
   BasisPair keys, values;      // of a learned group
+  Block fast_keys;             // the basis of keys for fast arithmetic, where the device has use for it
   Block key_mean, value_mean;  // f16 [layers * key_width]
 
   [[nodiscard]] const BasisPair& bases(backend::Side side) const {
@@ -71,7 +72,8 @@ struct PreparedProfile {
   std::vector<Energies> expected_energies;  // of the profile's plans
 };
 
-[[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const Model& model,
+[[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const backend::Backend& backend,
+                                                                  const Model& model,
                                                                   std::shared_ptr<const Profile> profile);
 // Numeric error when a mean does not fit f16.
 [[nodiscard]] Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepared);

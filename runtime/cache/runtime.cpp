@@ -82,7 +82,7 @@ StatusOr<std::shared_ptr<const SharedProfile>> Runtime::share_profile(const Mode
   if (found != nullptr) return found;
   auto shared = std::make_shared<SharedProfile>();
   shared->runtime = shared_from_this();
-  FOLDKV_ASSIGN_OR_RETURN(shared->data, allocate_prepared_profile(*arena_, model, profile));
+  FOLDKV_ASSIGN_OR_RETURN(shared->data, allocate_prepared_profile(*arena_, *backend_, model, profile));
   FOLDKV_RETURN_IF_ERROR(fill_prepared_profile(*backend_, shared->data));
   profiles_.push_back(shared);
   return shared;

@@ -289,7 +289,8 @@ backend::LatentLayer Sequence::latent_layer(int64_t layer) const {
     const float* const basis = bases(place.group, side).rebuilding();
     return basis == nullptr ? nullptr : basis + first_row * layout.plane(side).width;
   };
-  return {&layout, slice(backend::Side::kKeys), slice(backend::Side::kValues), first_row};
+  const std::byte* const fast = policy_.arithmetic == backend::Arithmetic::kFast ? group.fast_keys.data() : nullptr;
+  return {&layout, slice(backend::Side::kKeys), slice(backend::Side::kValues), first_row, fast};
 }
 
 const BasisPair& Sequence::bases(int64_t group, backend::Side side) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "backends/interface/operations.h"
 #include "runtime/base/number_format.h"
 #include "runtime/base/status.h"
 #include "runtime/model/model.h"
@@ -46,6 +47,7 @@ struct SequencePolicy {
   std::optional<int64_t> fold_tokens = 64;  // nullopt: generated tokens stay exact
   MeanSource mean = MeanSource::kSequence;
   size_t plan = 0;  // of the profile
+  backend::Arithmetic arithmetic = backend::Arithmetic::kExact;
   std::shared_ptr<const SequenceEviction> eviction;  // null: every token stays
 };
 

@@ -185,6 +185,7 @@ Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, f
       const backend::LatentLayer latent = sequence.latent_layer(layer);
       if (sequence.shared_profile() != leader.shared_profile() || sequence.policy().plan != leader.policy().plan ||
           sequence.policy().format != leader.policy().format || latent.key_basis != shared.key_basis ||
+          sequence.policy().arithmetic != leader.policy().arithmetic ||
           latent.value_basis != shared.value_basis || sequence.storage().planes_of(layer).size() != planes.size()) {
         break;
       }
@@ -195,6 +196,7 @@ Status Step::attend_parts(int64_t layer, RowBlock block, const float* queries, f
     request.rules = leader.shared_model()->data.layers[static_cast<size_t>(layer)].rules;
     request.exact_layout = planes.front().layout;
     request.latent = shared;
+    request.arithmetic = leader.policy().arithmetic;
     request.sequences = attend_sequences_;
     request.queries = queries;
     request.context = context;

@@ -123,6 +123,7 @@ StatusOr<TokenStatistics> window_statistics(const Sequence& sequence, const Atte
     request.rules = rules;
     request.exact_layout = plane.layout;
     request.latent = sequence.latent_layer(layer);
+    request.arithmetic = sequence.policy().arithmetic;
     request.sequence = sequence.attend_view(plane, layer, shape.tokens - sequence.storage().token_count());
     request.sequence.row_count = shape.rows;
     request.sequence.query_positions = positions;

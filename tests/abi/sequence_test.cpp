@@ -19,6 +19,9 @@ TEST_CASE("sequence options are checked") {
   refused("options.recent_tokens", [](auto& options) { options.recent_tokens = -2; });
   refused("options.fold_tokens", [](auto& options) { options.fold_tokens = -2; });
   refused("options.mean", [](auto& options) { options.mean = 3; });
+  refused("options.arithmetic", [](auto& options) { options.arithmetic = 3; });
+  refused("options.arithmetic", [](auto& options) { options.arithmetic = -1; });
+  refused("options.reserved", [](auto& options) { options.reserved = 1; });
   refused("options.plan", [](auto& options) { options.plan = "huge"; });
   auto with_plan = sized<foldkv_sequence_options>();
   with_plan.plan = "default";

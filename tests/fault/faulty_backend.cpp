@@ -68,6 +68,12 @@ class FaultyBackend final : public Backend {
   Status prepare_rotation(const Rotation& rotation, std::byte* memory) override {
     return faults_.pass_on([&] { return inner_->prepare_rotation(rotation, memory); });
   }
+  int64_t fast_basis_bytes(int64_t rows, int64_t width) const override {
+    return inner_->fast_basis_bytes(rows, width);
+  }
+  Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width, std::byte* memory) override {
+    return faults_.pass_on([&] { return inner_->prepare_fast_basis(basis, rows, width, memory); });
+  }
   Status check_attention(const AttentionRules& rules, const LatentLayout* layout) const override {
     return inner_->check_attention(rules, layout);
   }

@@ -225,6 +225,7 @@ file::SavedPolicyT record_policy(const SequencePolicy& policy) {
   saved.fold_tokens = policy.fold_tokens.value_or(0);
   saved.mean = static_cast<int32_t>(policy.mean);
   if (policy.eviction != nullptr) saved.eviction = record(*policy.eviction);
+  saved.arithmetic = static_cast<int32_t>(policy.arithmetic);
   return saved;
 }
 
@@ -247,6 +248,11 @@ StatusOr<SequencePolicy> read_policy(const file::SavedPolicy& saved, const Model
     return wrong("mean");
   }
   policy.mean = static_cast<MeanSource>(saved.mean());
+  if (saved.arithmetic() < static_cast<int32_t>(backend::Arithmetic::kExact) ||
+      saved.arithmetic() > static_cast<int32_t>(backend::Arithmetic::kFast)) {
+    return wrong("arithmetic");
+  }
+  policy.arithmetic = static_cast<backend::Arithmetic>(saved.arithmetic());
   if (saved.eviction() != nullptr) {
     FOLDKV_ASSIGN_OR_RETURN(policy.eviction, read_eviction(*saved.eviction(), model));
   }

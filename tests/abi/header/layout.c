@@ -299,7 +299,7 @@ FIELD(foldkv_policy_info, reserved, 4, 4);
 FIELD(foldkv_policy_info, name, 8, 32);
 FIELD(foldkv_policy_info, description, 40, 96);
 
-STRUCT(foldkv_sequence_options, 40);
+STRUCT(foldkv_sequence_options, 48);
 FIELD(foldkv_sequence_options, struct_size, 0, 4);
 FIELD(foldkv_sequence_options, dtype, 4, 4);
 FIELD(foldkv_sequence_options, sink_tokens, 8, 4);
@@ -308,6 +308,8 @@ FIELD(foldkv_sequence_options, fold_tokens, 16, 4);
 FIELD(foldkv_sequence_options, mean, 20, 4);
 FIELD(foldkv_sequence_options, plan, 24, 8);
 FIELD(foldkv_sequence_options, eviction, 32, 8);
+FIELD(foldkv_sequence_options, arithmetic, 40, 4);
+FIELD(foldkv_sequence_options, reserved, 44, 4);
 
 STRUCT(foldkv_estimate, 32);
 FIELD(foldkv_estimate, struct_size, 0, 4);
@@ -569,6 +571,8 @@ VALUE(FOLDKV_HEAD_BUDGETS_LAVA, 3);
 VALUE(FOLDKV_MEAN_DEFAULT, 0);
 VALUE(FOLDKV_MEAN_SEQUENCE, 1);
 VALUE(FOLDKV_MEAN_PROFILE, 2);
+VALUE(FOLDKV_ARITHMETIC_EXACT, 1);
+VALUE(FOLDKV_ARITHMETIC_FAST, 2);
 
 VALUE(FOLDKV_FEED_CONTINUES, 1);
 

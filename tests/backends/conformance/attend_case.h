@@ -49,6 +49,7 @@ struct AttendCase {
   double query_size = 1.0;
   double key_size = 1.0;
   bool log_sum_exp = true;
+  backend::Arithmetic arithmetic = backend::Arithmetic::kExact;
   // Not 0: sequences are views of so many heads; kv_heads / view_heads of them follow each other, with the same rows.
   int64_t view_heads = 0;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "tests/backends/conformance/fields.h"
 #include "tests/backends/conformance/heads_case.h"
@@ -15,6 +16,9 @@ namespace {
 using backend::Side;
 
 constexpr int64_t kSinks = 4;
+// Of weights, in fast arithmetic, with queries and keys of size 1: rows of a basis are rounded to 127ths of their
+// largest number.
+constexpr double kFastError = 0.03;
 
 backend::LatentLayout layout_of(const AttendCase& attend_case) {
   const int64_t keys = attend_case.key_latents > 0 ? attend_case.key_latents : attend_case.key_width() + 3;
@@ -122,7 +126,19 @@ backend::AttendSequence AttendProblem::request_of(const AttendPart& part, int64_
 Tolerance AttendProblem::tolerance() const {
   const double logits = std::sqrt(static_cast<double>(case_.head_size)) * case_.query_size * case_.key_size *
                         case_.rotation_scale * case_.rotation_scale;
-  return {0.0, 4e-6 + 4e-7 * logits, 0.0};
+  return {0.0, 4e-6 + 4e-7 * logits + (fast() ? kFastError * case_.query_size * case_.key_size : 0.0), 0.0};
+}
+
+Tolerance AttendProblem::log_sum_exp_tolerance() const { return {1e-6, 0.0, tolerance().of_row}; }
+
+MemoryBlock AttendProblem::fast_key_basis(backend::Backend& backend) const {
+  const int64_t rows = case_.layers * case_.key_width();
+  const int64_t bytes = fast() && case_.grouped ? backend.fast_basis_bytes(rows, layout_.keys.width) : 0;
+  MemoryBlock memory(bytes, fill_);
+  if (bytes > 0 && !backend.prepare_fast_basis(key_basis_.data(), rows, layout_.keys.width, memory.data()).ok()) {
+    throw std::runtime_error("no fast basis");
+  }
+  return memory;
 }
 
 AttendProblem::Call AttendProblem::make_call(std::span<const AttendPart> parts) const {
@@ -179,14 +195,19 @@ Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart
   const TensorMemory log_sum_exp(NumberFormat::kF32, call.shape.rows, heads, heads, fill_);
   const MemoryBlock workspace(backend.attend_workspace(call.shape), fill_);
   Outcome outcome;
-  outcome.set_status(backend.attend({rules(prepared.get()),
-                                     exact_layout(),
-                                     latent_layer(),
-                                     call.sequences,
-                                     call.queries.data(),
-                                     reinterpret_cast<float*>(context.view().data),
-                                     case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
-                                     workspace.data()}));
+  const MemoryBlock fast_basis = fast_key_basis(backend);
+  backend::LatentLayer latent = latent_layer();
+  if (fast_basis.bytes() > 0) latent.fast_key_basis = fast_basis.data();
+  outcome.set_status(backend.attend(
+      {.rules = rules(prepared.get()),
+       .exact_layout = exact_layout(),
+       .latent = latent,
+       .arithmetic = case_.arithmetic,
+       .sequences = call.sequences,
+       .queries = call.queries.data(),
+       .context = reinterpret_cast<float*>(context.view().data),
+       .log_sum_exp = case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
+       .workspace = workspace.data()}));
   outcome.expect(context.canary_alive() && log_sum_exp.canary_alive() && workspace.canary_alive(),
                  "written beyond the results or the workspace");
   const auto add_field = [&](const char* name, size_t i, const TensorMemory& memory, const Tolerance& allowed) {
@@ -198,7 +219,7 @@ Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart
   };
   for (size_t i = 0; i < parts.size(); ++i) {
     add_field("context", i, context, tolerance());
-    if (case_.log_sum_exp) add_field("log_sum_exp", i, log_sum_exp, {1e-6, 0.0, tolerance().of_row});
+    if (case_.log_sum_exp) add_field("log_sum_exp", i, log_sum_exp, log_sum_exp_tolerance());
   }
   return outcome;
 }

@@ -40,6 +40,7 @@ class AttendProblem {
   [[nodiscard]] backend::ExactLayout exact_layout() const;
   [[nodiscard]] backend::LatentLayer latent_layer() const;
   [[nodiscard]] Tolerance tolerance() const;
+  [[nodiscard]] Tolerance log_sum_exp_tolerance() const;
 
  private:
   struct Sequence {
@@ -54,6 +55,8 @@ class AttendProblem {
   };
 
   [[nodiscard]] Sequence make_sequence(const AttendSequenceCase& shape);
+  [[nodiscard]] bool fast() const { return case_.arithmetic == backend::Arithmetic::kFast; }
+  [[nodiscard]] MemoryBlock fast_key_basis(backend::Backend& backend) const;
   [[nodiscard]] backend::AttendSequence request_of(const AttendPart& part, int64_t first_row) const;
 
   AttendCase case_;

@@ -47,6 +47,12 @@ class RecordingBackend final : public backend::Backend {
   Status prepare_rotation(const backend::Rotation& rotation, std::byte* memory) override {
     return count(Operation::kRotation).prepare_rotation(rotation, memory);
   }
+  int64_t fast_basis_bytes(int64_t rows, int64_t width) const override {
+    return inner_->fast_basis_bytes(rows, width);
+  }
+  Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width, std::byte* memory) override {
+    return inner_->prepare_fast_basis(basis, rows, width, memory);
+  }
   Status check_attention(const backend::AttentionRules& rules, const backend::LatentLayout* layout) const override {
     return count(Operation::kCheckAttention).check_attention(rules, layout);
   }

@@ -38,6 +38,8 @@ class ToyBackend : public backend::Backend {
   [[nodiscard]] bool host_memory() const override { return true; }
   [[nodiscard]] int64_t rotation_bytes(const backend::Rotation&) const override { return 0; }
   [[nodiscard]] Status prepare_rotation(const backend::Rotation&, std::byte*) override { return refused(); }
+  [[nodiscard]] int64_t fast_basis_bytes(int64_t, int64_t) const override { return 0; }
+  [[nodiscard]] Status prepare_fast_basis(const float*, int64_t, int64_t, std::byte*) override { return refused(); }
   [[nodiscard]] Status check_attention(const backend::AttentionRules&, const backend::LatentLayout*) const override {
     return refused();
   }
