@@ -51,11 +51,11 @@ class CpuBackend final : public Backend {
   }
 
   [[nodiscard]] int64_t fast_basis_bytes(int64_t rows, int64_t width) const override {
-    return rows * integer_row_bytes(engine_.kernels, width);
+    return engine_.kernels.has_integers ? rows * integer_row_bytes(width) : 0;
   }
   [[nodiscard]] Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width,
                                           std::byte* memory) override {
-    make_integer_basis(engine_.kernels, basis, rows, width, memory);
+    if (engine_.kernels.has_integers) make_integer_basis(engine_.kernels, basis, rows, width, memory);
     return absl::OkStatus();
   }
 

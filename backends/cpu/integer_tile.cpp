@@ -11,8 +11,6 @@ namespace {
 
 constexpr double kMostBits = 5.5;      // per stored coordinate
 constexpr int64_t kShortestGroup = 16;  // coordinates, on average
-constexpr int64_t kFewestNumbers = 2;   // of a word, in any instruction set
-constexpr int32_t kGroupAlignment = 4;  // groups begin with words of any instruction set
 
 int64_t most_groups(int64_t width) { return 1 + width / kShortestGroup; }
 
@@ -48,18 +46,18 @@ bool takes_integers(const LatentPlane& plane) {
   int32_t next = 0;
   for (const ScaleGroup& group : plane.scale_groups) {
     if (group.code != Code::kUniform && group.code != Code::kTrellis) return false;
-    if (group.first != next || group.first % kGroupAlignment != 0) return false;
+    if (group.first != next || group.first % kWordNumbers != 0) return false;
     next = group.first + group.count;
   }
   return static_cast<double>(plane.code_bytes) * 8.0 <= kMostBits * static_cast<double>(plane.stored_width);
 }
 
-int64_t integer_row_bytes(const Kernels& kernels, int64_t width) {
-  return kIntegerRowStart + round_up(divide_up(width, kernels.word_numbers) * 4, 64);
+int64_t integer_row_bytes(int64_t width) {
+  return kIntegerRowStart + round_up(divide_up(width, kWordNumbers) * 4, 64);
 }
 
 void make_integer_basis(const Kernels& kernels, const float* basis, int64_t rows, int64_t width, std::byte* output) {
-  const int64_t row_bytes = integer_row_bytes(kernels, width);
+  const int64_t row_bytes = integer_row_bytes(width);
   for (int64_t row = 0; row < rows; ++row) {
     kernels.integer_row(basis + row * width, width, output + row * row_bytes);
   }
@@ -67,7 +65,7 @@ void make_integer_basis(const Kernels& kernels, const float* basis, int64_t rows
 
 IntegerLatents IntegerLatents::take(Workspace& workspace, int64_t width) {
   IntegerLatents latents;
-  latents.words = workspace.take<uint32_t>(divide_up(width, kFewestNumbers) * kTile);
+  latents.words = workspace.take<uint32_t>(divide_up(width, kWordNumbers) * kTile);
   latents.groups = workspace.take<IntegerScale>(most_groups(width));
   latents.scales = workspace.take<float>(most_groups(width) * kTile);
   latents.starts = workspace.take<int32_t>(most_groups(width) * kTile);
@@ -83,8 +81,8 @@ void decode_integer_latents(const LatentTileRequest& request, const IntegerLaten
   for (size_t index = 0; index < plane.scale_groups.size(); ++index) {
     const ScaleGroup& group = plane.scale_groups[index];
     float* const scales = latents.scales + static_cast<int64_t>(index) * kTile;
-    latents.groups[index] = {.first_word = group.first / request.kernels.word_numbers,
-                             .word_count = divide_up(group.count, request.kernels.word_numbers),
+    latents.groups[index] = {.first_word = group.first / kWordNumbers,
+                             .word_count = divide_up(group.count, kWordNumbers),
                              .scales = scales,
                              .starts = latents.starts + static_cast<int64_t>(index) * kTile};
     decode_group(request, group, rows, latents, latents.groups[index], scales);
@@ -97,7 +95,7 @@ void rebuild_from_integers(const Kernels& kernels, const LatentPlane& plane, con
   IntegerProduct product = product_of(plane, latents);
   product.rows = rows;
   product.basis = basis;
-  product.basis_stride = integer_row_bytes(kernels, plane.width);
+  product.basis_stride = integer_row_bytes(plane.width);
   product.row_start = row_start;
   product.output = output;
   kernels.integer_product(product);

@@ -14,7 +14,7 @@ namespace foldkv::backend::cpu {
 [[nodiscard]] bool takes_integers(const LatentPlane& plane);
 
 // Rows of a basis as integers, each with one scale: Backend::prepare_fast_basis.
-[[nodiscard]] int64_t integer_row_bytes(const Kernels& kernels, int64_t width);
+[[nodiscard]] int64_t integer_row_bytes(int64_t width);
 void make_integer_basis(const Kernels& kernels, const float* basis, int64_t rows, int64_t width, std::byte* output);
 
 // Room for a tile of latents of up to so many stored coordinates.

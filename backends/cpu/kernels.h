@@ -88,9 +88,8 @@ struct TrellisTile {
   const float* tables = nullptr;  // [step][256], in units of the scale
 };
 
-// Fast arithmetic takes coordinates as integers of 8 bits, several to a word of 32 bits: Kernels::word_numbers says how
-// many, four or (of 16 bits then) two. Latents lie in tiles [words][64]; tokens are lanes and word w holds coordinates
-// w * word_numbers and those that follow. Rows of a basis are rows of words.
+// Fast arithmetic takes coordinates as integers of 8 bits, four to a word of 32 bits. Latents lie in tiles [words][64]:
+// tokens are lanes and word w holds coordinates 4 w to 4 w + 3. Rows of a basis are rows of words.
 //
 // Codes of one scale group of 64 tokens. A group begins with a word; beyond its coordinates the last word is zero.
 struct IntegerGroup {
@@ -125,6 +124,7 @@ struct IntegerProduct {
 // A row of a basis as integers: a scale in f32, then at kIntegerRowStart its words. They may be read up to the next
 // multiple of 64 bytes.
 inline constexpr int64_t kIntegerRowStart = 64;
+inline constexpr int64_t kWordNumbers = 4;
 inline constexpr int32_t kLargestInteger = 127;
 
 // A run of trellis groups that share one bit string, for 16 tokens at once.
@@ -278,11 +278,11 @@ struct Kernels {
   void (*decode_trellis_tile)(const TrellisTile& tile, uint32_t* scratch, float* latents);  // 64 words more of scratch
   void (*decode_trellis_rows)(const TrellisTile& tile, int64_t live, float* latents, int64_t stride);
   // Fast arithmetic.
-  int64_t word_numbers;
-  void (*integer_row)(const float* row, int64_t count, std::byte* output);
-  void (*decode_integers)(const IntegerGroup& group);
-  void (*start_integer_sums)(const IntegerProduct& product);  // of its groups, once for all rows of a tile
-  void (*integer_product)(const IntegerProduct& product);
+  bool has_integers = false;  // the four functions that follow are there
+  void (*integer_row)(const float* row, int64_t count, std::byte* output) = nullptr;
+  void (*decode_integers)(const IntegerGroup& group) = nullptr;
+  void (*start_integer_sums)(const IntegerProduct& product) = nullptr;  // of its groups, once for all rows of a tile
+  void (*integer_product)(const IntegerProduct& product) = nullptr;
   void (*softmax_tile)(const SoftmaxTile& tile);
   void (*score_tile)(const ScoreTile& tile);
   void (*merge_row)(const MergeRow& row);

@@ -54,7 +54,7 @@ void rebuild_keys(const AttendInputs& inputs, const LatentRegion& region, int64_
   }
   if (inputs.integer_keys) {
     const std::byte* const basis =
-        layer.fast_key_basis + (layer.first_row + row) * integer_row_bytes(kernels, layer.layout->keys.width);
+        layer.fast_key_basis + (layer.first_row + row) * integer_row_bytes(layer.layout->keys.width);
     rebuild_from_integers(kernels, layer.layout->keys, scratch.integers, basis, geometry.head_size, product.row_start,
                           keys);
   } else {

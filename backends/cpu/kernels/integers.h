@@ -1,33 +1,20 @@
 #pragma once
 
 #include "backends/cpu/kernels.h"
+#include "backends/cpu/kernels/logits.h"
 #include "backends/cpu/kernels/numbers.h"
 #include "backends/cpu/kernels/transpose.h"
 #include "backends/cpu/kernels/vector.h"
 
-// Rebuilding in integers. With VNNI a word holds four coordinates: vpdpbusd multiplies four unsigned bytes, the basis
-// plus 128, by four signed ones, the latents; sums begin with -128 times the sum of the latents. Elsewhere a word holds
-// two numbers of 16 bits. Sums of 32 bits are exact, so that both and every order give the same integers.
+// Rebuilding in integers: a word holds four coordinates, and vpdpbusd multiplies four unsigned bytes, the basis plus 128,
+// by four signed ones, the latents; sums begin with -128 times the sum of the latents. Sums of 32 bits are exact, in
+// every order. Sets without such an instruction are as quick with f32 and have none of this.
 namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
 #if defined(__AVX512VNNI__)
-constexpr int64_t kWordNumbers = 4;
-constexpr int32_t kBasisBias = 128;
-#else
-constexpr int64_t kWordNumbers = 2;
-constexpr int32_t kBasisBias = 0;
-#endif
 
-// Numbers of a row of a basis that one register holds.
-FOLDKV_INLINE void put_integer(int32_t number, int64_t index, std::byte* words) {
-#if defined(__AVX512VNNI__)
-  words[index] = static_cast<std::byte>(number + kBasisBias);
-#else
-  const auto wide = static_cast<int16_t>(number);
-  __builtin_memcpy(words + index * 2, &wide, sizeof wide);
-#endif
-}
+constexpr int32_t kBasisBias = 128;
 
 // Rounded half to even.
 FOLDKV_INLINE int32_t nearest_integer(float number) {
@@ -47,11 +34,9 @@ void integer_row(const float* row, int64_t count, std::byte* output) {
   __builtin_memcpy(output, &scale, sizeof scale);
   const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
   std::byte* words = output + kIntegerRowStart;
-  for (int64_t i = 0; i < count; ++i) put_integer(nearest_integer(row[i] * inverse), i, words);
-  for (int64_t i = count; i % kWordNumbers != 0; ++i) put_integer(0, i, words);
+  for (int64_t i = 0; i < count; ++i) words[i] = static_cast<std::byte>(nearest_integer(row[i] * inverse) + kBasisBias);
+  for (int64_t i = count; i % kWordNumbers != 0; ++i) words[i] = static_cast<std::byte>(kBasisBias);
 }
-
-#if defined(__AVX512VNNI__)
 
 // Where the 8 bits that end with, or hold, the code of each of 64 coordinates lie in 64 bytes: bytes that are brought
 // into each quadword, and the bit of it at which each coordinate's byte begins.
@@ -158,140 +143,105 @@ FOLDKV_INLINE void add_products(Int& sum, Word basis, Word latents) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(basis), "v"(latents));
 }
 
-#else
-
-// The 8 bits of a string that begin at this bit; zeros before its first byte and beyond the row.
-FOLDKV_INLINE uint32_t bits_at(const uint8_t* row, int64_t row_bytes, int64_t bit) {
-  const int64_t byte = bit >> 3;
-  const uint32_t low = row[byte];
-  const uint32_t high = byte + 1 < row_bytes ? row[byte + 1] : 0;
-  return (low | high << 8) >> (bit & 7) & 0xffu;
-}
-
-FOLDKV_INLINE int32_t decode_integer(const IntegerGroup& group, const uint8_t* row, int64_t coordinate) {
-  const int64_t step = coordinate / group.step;
-  const int64_t begin = group.byte_offset * 8;
-  if (group.tables == nullptr) {
-    const uint32_t code = bits_at(row, group.row_bytes, begin + step * group.bits) & ((1u << group.bits) - 1);
-    return static_cast<int32_t>(code) - (1 << (group.bits - 1));
-  }
-  const int64_t bit = (step + 1) * group.bits - 8;
-  uint32_t window;
-  if (bit >= 0 || group.continues) {
-    window = bits_at(row, group.row_bytes, begin + bit);
-  } else {
-    window = static_cast<uint32_t>(row[group.byte_offset]) << -bit & 0xffu;
-  }
-  return group.tables[coordinate % group.step * 256 + window];
-}
-
-void decode_integers(const IntegerGroup& group) {
-  const int64_t words = (group.count + 1) / 2;
-  for (int64_t token = 0; token < kTile; ++token) {
-    const uint8_t* row = group.rows[token];
-    for (int64_t word = 0; word < words; ++word) {
-      int16_t pair[2] = {};
-      for (int64_t i = 0; row != nullptr && i < 2 && word * 2 + i < group.count; ++i) {
-        pair[i] = static_cast<int16_t>(decode_integer(group, row, word * 2 + i));
-      }
-      __builtin_memcpy(group.words + word * kTile + token, pair, sizeof pair);
-    }
-  }
-}
-
-FOLDKV_INLINE void add_products(Int& sum, Word basis, Word latents) {
-#if defined(__AVX512F__)
-  sum += (Int)_mm512_madd_epi16((__m512i)basis, (__m512i)latents);
-#elif defined(__AVX2__)
-  sum += (Int)_mm256_madd_epi16((__m256i)basis, (__m256i)latents);
-#else
-  const Int low = ((Int)(basis << 16) >> 16) * ((Int)(latents << 16) >> 16);
-  sum += low + ((Int)basis >> 16) * ((Int)latents >> 16);
-#endif
-}
-
-#endif
-
 void start_integer_sums(const IntegerProduct& p) {
+  const Word bias = broadcast_word(0x80808080u);
   for (int64_t index = 0; index < p.group_count; ++index) {
     const IntegerScale& group = p.groups[index];
     for (int64_t token = 0; token < kTile; token += kLanes) {
       Int sum = {};
-#if defined(__AVX512VNNI__)
-      const Word ones = broadcast_word(0x80808080u);  // the bias of the basis
       for (int64_t word = 0; word < group.word_count; ++word) {
-        add_products(sum, ones, load_words(p.latents + (group.first_word + word) * kTile + token));
+        add_products(sum, bias, load_words(p.latents + (group.first_word + word) * kTile + token));
       }
-#endif
       store_words(group.starts + token, (Word)-sum);
     }
   }
 }
 
-// Rows x vectors of sums held in registers.
-#if defined(__AVX512F__)
+// Rows of sums held in registers beside one another, of a whole tile each.
 constexpr int kIntegerRows = 4;
-constexpr int kIntegerVectors = 4;
-#elif defined(__AVX2__)
-constexpr int kIntegerRows = 2;
-constexpr int kIntegerVectors = 4;
-#else
-constexpr int kIntegerRows = 2;
-constexpr int kIntegerVectors = 2;
-#endif
 
-template <int kRows>
-__attribute__((noinline)) void integer_block(const IntegerProduct& p, const IntegerScale& group, int64_t row,
-                                             int64_t token, bool first) {
-  Int sums[kRows][kIntegerVectors];
-  FOLDKV_UNROLL for (int v = 0; v < kIntegerVectors; ++v) {
-    const Int start = (Int)load_words(group.starts + token + v * kLanes);
+// A word of a row of the basis times those of all tokens. In one piece: the compiler would copy some of the sums.
+FOLDKV_INLINE void add_row_products(Int (&sums)[kTileVectors], const std::byte* basis,
+                                    const Word (&latents)[kTileVectors]) {
+  static_assert(kTileVectors == 4);
+  Word word;
+  asm("vpbroadcastd %5, %4\n\t"
+      "vpdpbusd %6, %4, %0\n\t"
+      "vpdpbusd %7, %4, %1\n\t"
+      "vpdpbusd %8, %4, %2\n\t"
+      "vpdpbusd %9, %4, %3"
+      : "+v"(sums[0]), "+v"(sums[1]), "+v"(sums[2]), "+v"(sums[3]), "=&v"(word)
+      : "m"(*reinterpret_cast<const uint32_t*>(basis)), "v"(latents[0]), "v"(latents[1]), "v"(latents[2]),
+        "v"(latents[3]));
+}
+
+struct IntegerBlock {
+  const std::byte* rows;   // of the basis
+  int64_t stride;
+  const float* row_start;  // or null
+  float* output;
+};
+
+// Adds what a group gives to so many rows of a tile, or begins with it.
+template <int kRows, bool kFirst>
+__attribute__((noinline)) void integer_block(const IntegerScale& group, const uint32_t* latents,
+                                             const IntegerBlock& block) {
+  Int sums[kRows][kTileVectors];
+  FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) {
+    const Int start = (Int)load_words(group.starts + v * kLanes);
     FOLDKV_UNROLL for (int r = 0; r < kRows; ++r) sums[r][v] = start;
   }
-  const std::byte* basis = p.basis + row * p.basis_stride + kIntegerRowStart + group.first_word * 4;
-  const uint32_t* latents = p.latents + group.first_word * kTile + token;
-  for (int64_t word = 0; word < group.word_count; ++word, latents += kTile, basis += 4) {
-    Word right[kIntegerVectors];
-    FOLDKV_UNROLL for (int v = 0; v < kIntegerVectors; ++v) right[v] = load_words(latents + v * kLanes);
-    FOLDKV_UNROLL for (int r = 0; r < kRows; ++r) {
-      uint32_t left;
-      __builtin_memcpy(&left, basis + r * p.basis_stride, sizeof left);
-      FOLDKV_UNROLL for (int v = 0; v < kIntegerVectors; ++v) add_products(sums[r][v], broadcast_word(left), right[v]);
-    }
+  const std::byte* basis = block.rows + kIntegerRowStart + group.first_word * kWordNumbers;
+  latents += group.first_word * kTile;
+  const int64_t stride = block.stride;
+  for (int64_t word = 0; word < group.word_count; ++word, latents += kTile, basis += kWordNumbers) {
+    Word right[kTileVectors];
+    FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) right[v] = load_words(latents + v * kLanes);
+    FOLDKV_UNROLL for (int r = 0; r < kRows; ++r) add_row_products(sums[r], basis + r * stride, right);
   }
-  FOLDKV_UNROLL for (int v = 0; v < kIntegerVectors; ++v) {
-    const Float scales = load(group.scales + token + v * kLanes);
-    FOLDKV_UNROLL for (int r = 0; r < kRows; ++r) {
-      float* output = p.output + (row + r) * kTile + token + v * kLanes;
-      const Float before = first ? Float{} : load(output);
-      store(output, multiply_add(__builtin_convertvector(sums[r][v], Float), scales, before));
+  float* output = block.output;
+  FOLDKV_UNROLL for (int r = 0; r < kRows; ++r, output += kTile) {
+    float row_scale;
+    __builtin_memcpy(&row_scale, block.rows + r * stride, sizeof row_scale);
+    const Float scale = broadcast(row_scale);
+    const Float start = broadcast(kFirst && block.row_start != nullptr ? block.row_start[r] : 0.0f);
+    FOLDKV_UNROLL for (int v = 0; v < kTileVectors; ++v) {
+      const Float before = kFirst ? start : load(output + v * kLanes);
+      const Float factor = load(group.scales + v * kLanes) * scale;
+      store(output + v * kLanes, multiply_add(__builtin_convertvector(sums[r][v], Float), factor, before));
     }
   }
 }
 
-template <int kRows>
-FOLDKV_INLINE void integer_rows(const IntegerProduct& p, int64_t row) {
-  for (int64_t index = 0; index < p.group_count; ++index) {
-    for (int64_t token = 0; token < kTile; token += kIntegerVectors * kLanes) {
-      integer_block<kRows>(p, p.groups[index], row, token, index == 0);
-    }
-  }
-  for (int r = 0; r < kRows; ++r) {
-    float scale;
-    __builtin_memcpy(&scale, p.basis + (row + r) * p.basis_stride, sizeof scale);
-    const Float start = broadcast(p.row_start == nullptr ? 0.0f : p.row_start[row + r]);
-    float* output = p.output + (row + r) * kTile;
-    for (int64_t token = 0; token < kTile; token += kLanes) {
-      store(output + token, multiply_add(load(output + token), broadcast(scale), start));
+template <bool kFirst>
+FOLDKV_INLINE void integer_rows(const IntegerProduct& p, const IntegerScale& group, int64_t first, int64_t end) {
+  for (int64_t row = first; row < end;) {
+    const IntegerBlock block = {.rows = p.basis + row * p.basis_stride,
+                                .stride = p.basis_stride,
+                                .row_start = p.row_start == nullptr ? nullptr : p.row_start + row,
+                                .output = p.output + row * kTile};
+    if (end - row >= kIntegerRows) {
+      integer_block<kIntegerRows, kFirst>(group, p.latents, block);
+      row += kIntegerRows;
+    } else {
+      integer_block<1, kFirst>(group, p.latents, block);
+      ++row;
     }
   }
 }
+
+// Rows whose sums stay in the first cache, beside a group's latents, while all groups are added to them.
+constexpr int64_t kRowsAtOnce = 64;
 
 void integer_product(const IntegerProduct& p) {
-  int64_t row = 0;
-  for (; row + kIntegerRows <= p.rows; row += kIntegerRows) integer_rows<kIntegerRows>(p, row);
-  for (; row < p.rows; ++row) integer_rows<1>(p, row);
+  for (int64_t first = 0; first < p.rows; first += kRowsAtOnce) {
+    const int64_t end = first + kRowsAtOnce < p.rows ? first + kRowsAtOnce : p.rows;
+    integer_rows<true>(p, p.groups[0], first, end);
+    for (int64_t index = 1; index < p.group_count; ++index) integer_rows<false>(p, p.groups[index], first, end);
+  }
 }
+
+#endif
 
 }  // namespace
 }  // namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET

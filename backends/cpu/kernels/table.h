@@ -43,11 +43,13 @@ const Kernels kKernels = {
     .decode_rows = decode_rows,
     .decode_trellis_tile = decode_trellis_tile,
     .decode_trellis_rows = decode_trellis_rows,
-    .word_numbers = kWordNumbers,
+#if defined(__AVX512VNNI__)
+    .has_integers = true,
     .integer_row = integer_row,
     .decode_integers = decode_integers,
     .start_integer_sums = start_integer_sums,
     .integer_product = integer_product,
+#endif
     .softmax_tile = softmax_tile,
     .score_tile = score_tile,
     .merge_row = merge_row,
