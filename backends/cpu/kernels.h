@@ -104,10 +104,12 @@ struct IntegerGroup {
   uint32_t* words = nullptr;  // written: [words of the group][64]
 };
 
-// output [rows][64] = row_start + row_scale * sum over groups of scale[token] * (basis * latents).
+// output [rows][64] = row_start + row_scale * sum over groups of scale[token] * (basis * latents). Groups may meet the
+// same latents again with the fine words of the basis.
 struct IntegerScale {
-  int64_t first_word = 0;
+  int64_t first_word = 0;  // of the latents
   int64_t word_count = 0;
+  int64_t basis_word = 0;  // in a row of the basis
   const float* scales = nullptr;  // [64]
   int32_t* starts = nullptr;      // [64], written by start_integer_sums
 };
@@ -121,11 +123,14 @@ struct IntegerProduct {
   const float* row_start = nullptr;  // [rows]; null: zeros
   float* output = nullptr;
 };
-// A row of a basis as integers: a scale in f32, then at kIntegerRowStart its words. They may be read up to the next
-// multiple of 64 bytes.
-inline constexpr int64_t kIntegerRowStart = 64;
+// A row of a basis as integers: a scale in f32; at kIntegerRowStart fine words of its first kFineNumbers coordinates, what
+// rounding to integers has lost in units of kFineUnit; then its words.
 inline constexpr int64_t kWordNumbers = 4;
 inline constexpr int32_t kLargestInteger = 127;
+inline constexpr int64_t kIntegerRowStart = 64;
+inline constexpr int64_t kFineNumbers = 128;
+inline constexpr int64_t kFineWords = kFineNumbers / kWordNumbers;
+inline constexpr float kFineUnit = 1.0f / 254.0f;  // half a step is 127 of them
 
 // A run of trellis groups that share one bit string, for 16 tokens at once.
 inline constexpr int64_t kTrellisTokens = 16;

@@ -53,10 +53,13 @@ void rebuild_keys(const AttendInputs& inputs, const LatentRegion& region, int64_
     product.row_start = scratch.mean;
   }
   if (inputs.integer_keys) {
-    const std::byte* const basis =
-        layer.fast_key_basis + (layer.first_row + row) * integer_row_bytes(layer.layout->keys.width);
-    rebuild_from_integers(kernels, layer.layout->keys, scratch.integers, basis, geometry.head_size, product.row_start,
-                          keys);
+    const int64_t width = layer.layout->keys.width;
+    rebuild_from_integers(kernels, scratch.integers,
+                          {.basis = layer.fast_key_basis + (layer.first_row + row) * integer_row_bytes(width),
+                           .width = width,
+                           .rows = geometry.head_size,
+                           .row_start = product.row_start,
+                           .output = keys});
   } else {
     kernels.matrix_product(product);
   }
@@ -110,8 +113,7 @@ void find_angles(const AttendInputs& inputs, const KeyTile& tile, const KeyScrat
                                       scratch.sines);
 }
 
-void decode_keys(const AttendInputs& inputs, const LatentRegion& region, const KeyTile& tile,
-                 const KeyScratch& scratch) {
+void decode_keys(const AttendInputs& inputs, const LatentRegion& region, const KeyTile& tile, KeyScratch& scratch) {
   const LatentLayout& layout = *inputs.latent.layout;
   const LatentTileRequest request = {.kernels = inputs.engine.kernels,
                                      .layout = layout,

@@ -41,8 +41,7 @@ struct KeyScratch {
 // Writes the angles of a tile, which the keys of all its heads are rotated by.
 void find_angles(const AttendInputs& inputs, const KeyTile& tile, const KeyScratch& scratch);
 // Decodes a tile's latents and coefficients, which the keys of all its heads are rebuilt from.
-void decode_keys(const AttendInputs& inputs, const LatentRegion& region, const KeyTile& tile,
-                 const KeyScratch& scratch);
+void decode_keys(const AttendInputs& inputs, const LatentRegion& region, const KeyTile& tile, KeyScratch& scratch);
 
 // keys [head size][64] of one KV head of the layer.
 void load_exact_keys(const AttendInputs& inputs, const AttendSequence& sequence, const KeyTile& tile, int64_t head,

@@ -72,7 +72,7 @@ struct ScoreUnit {
   KeyTile tiles[kUnitTiles];
 };
 
-void load_keys(const ScoreContext& context, const ScoreUnit& unit, const KeyTile& tile, const ScoreScratch& scratch,
+void load_keys(const ScoreContext& context, const ScoreUnit& unit, const KeyTile& tile, ScoreScratch& scratch,
                float* keys) {
   const AttendSequence& view = context.request.sequence;
   find_angles(context, tile, scratch.key);
@@ -92,7 +92,7 @@ int64_t key_numbers_of_tile(const ScoreContext& context) {
 }
 
 // The tiles that some row sees, with their keys.
-ScoreUnit make_unit(const ScoreContext& context, int64_t index, const ScoreScratch& scratch) {
+ScoreUnit make_unit(const ScoreContext& context, int64_t index, ScoreScratch& scratch) {
   const AttendSequence& view = context.request.sequence;
   const int64_t head_units = context.all.heads / context.unit_heads;
   const int64_t part = index / head_units;

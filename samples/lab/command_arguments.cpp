@@ -49,6 +49,9 @@ void SequenceArguments::add_to(OptionList& app) {
                           "number format of exact tokens, default f16");
   app.add_choice<int32_t>("--mean", mean, {{"sequence", FOLDKV_MEAN_SEQUENCE}, {"profile", FOLDKV_MEAN_PROFILE}},
                           "mean that is subtracted before projection; default: the sequence's own");
+  app.add_choice<int32_t>("--arithmetic", arithmetic,
+                          {{"exact", FOLDKV_ARITHMETIC_EXACT}, {"fast", FOLDKV_ARITHMETIC_FAST}},
+                          "what attention computes with; default exact");
   constexpr int64_t kMost = 1 << 20;
   app.add("--sinks", sinks, "first tokens that stay exact").between(0, kMost).shows_default();
   app.add("--recent", recent, "last tokens that stay exact").between(0, kMost).shows_default();
@@ -62,6 +65,7 @@ FoldkvAttention::Options SequenceArguments::options() const {
   result.input = input;
   result.sequence.dtype = dtype;
   result.sequence.mean = mean;
+  result.sequence.arithmetic = arithmetic;
   // The library reads zero as "default" and -1 as "none".
   result.sequence.sink_tokens = sinks == 0 ? -1 : sinks;
   result.sequence.recent_tokens = recent == 0 ? -1 : recent;

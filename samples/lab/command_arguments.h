@@ -46,11 +46,12 @@ struct RuntimeArguments {
                                                                         ThreadPool& threads) const;
 };
 
-// --input, --dtype, --sinks, --recent, --fold, --mean
+// --input, --dtype, --sinks, --recent, --fold, --mean, --arithmetic
 struct SequenceArguments {
   FoldkvInput input = FoldkvInput::kHidden;
   int32_t dtype = FOLDKV_F16;
   int32_t mean = FOLDKV_MEAN_DEFAULT;
+  int32_t arithmetic = FOLDKV_ARITHMETIC_EXACT;
   int32_t sinks = 4;
   int32_t recent = 64;
   int32_t fold = 64;  // 0: generated tokens stay exact

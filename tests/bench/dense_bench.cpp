@@ -152,7 +152,7 @@ void rebuild_head(benchmark::State& state, const std::string& set) {
   backend::cpu::IntegerLatents::take(counted, kWidth);
   MemoryBlock memory(counted.bytes(), test::kZero);
   backend::cpu::Workspace workspace(memory.data());
-  const auto latents = backend::cpu::IntegerLatents::take(workspace, kWidth);
+  auto latents = backend::cpu::IntegerLatents::take(workspace, kWidth);
   backend::cpu::decode_integer_latents({.kernels = kernels,
                                         .layout = layout,
                                         .side = backend::Side::kKeys,
@@ -163,8 +163,11 @@ void rebuild_head(benchmark::State& state, const std::string& set) {
   MemoryBlock keys(kRows * backend::cpu::kTile * 4, test::kZero);
   const double before = dot_peak(set);
   for (auto _ : state) {
-    backend::cpu::rebuild_from_integers(kernels, plane, latents, fast_basis.data(), kRows, nullptr,
-                                        reinterpret_cast<float*>(keys.data()));
+    backend::cpu::rebuild_from_integers(kernels, latents,
+                                        {.basis = fast_basis.data(),
+                                         .width = kWidth,
+                                         .rows = kRows,
+                                         .output = reinterpret_cast<float*>(keys.data())});
     benchmark::DoNotOptimize(keys.data());
   }
   const double peak = std::max(before, dot_peak(set));

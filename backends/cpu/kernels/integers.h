@@ -33,9 +33,20 @@ void integer_row(const float* row, int64_t count, std::byte* output) {
   const float scale = largest / static_cast<float>(kLargestInteger);
   __builtin_memcpy(output, &scale, sizeof scale);
   const float inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
-  std::byte* words = output + kIntegerRowStart;
-  for (int64_t i = 0; i < count; ++i) words[i] = static_cast<std::byte>(nearest_integer(row[i] * inverse) + kBasisBias);
-  for (int64_t i = count; i % kWordNumbers != 0; ++i) words[i] = static_cast<std::byte>(kBasisBias);
+  std::byte* const fine = output + kIntegerRowStart;
+  std::byte* const words = fine + kFineNumbers;
+  for (int64_t i = 0; i < count; ++i) {
+    const float steps = row[i] * inverse;
+    const int32_t nearest = nearest_integer(steps);
+    words[i] = static_cast<std::byte>(nearest + kBasisBias);
+    if (i >= kFineNumbers) continue;
+    const float lost = (steps - static_cast<float>(nearest)) / kFineUnit;
+    fine[i] = static_cast<std::byte>(nearest_integer(lost) + kBasisBias);
+  }
+  for (int64_t i = count; i % kWordNumbers != 0 || i < kFineNumbers; ++i) {
+    if (i % kWordNumbers != 0) words[i] = static_cast<std::byte>(kBasisBias);
+    if (i < kFineNumbers) fine[i] = static_cast<std::byte>(kBasisBias);
+  }
 }
 
 // Where the 8 bits that end with, or hold, the code of each of 64 coordinates lie in 64 bytes: bytes that are brought
@@ -191,7 +202,7 @@ __attribute__((noinline)) void integer_block(const IntegerScale& group, const ui
     const Int start = (Int)load_words(group.starts + v * kLanes);
     FOLDKV_UNROLL for (int r = 0; r < kRows; ++r) sums[r][v] = start;
   }
-  const std::byte* basis = block.rows + kIntegerRowStart + group.first_word * kWordNumbers;
+  const std::byte* basis = block.rows + kIntegerRowStart + group.basis_word * kWordNumbers;
   latents += group.first_word * kTile;
   const int64_t stride = block.stride;
   for (int64_t word = 0; word < group.word_count; ++word, latents += kTile, basis += kWordNumbers) {
