@@ -53,8 +53,7 @@ class CpuBackend final : public Backend {
   [[nodiscard]] int64_t fast_basis_bytes(int64_t rows, int64_t width) const override {
     return engine_.kernels.has_integers ? rows * integer_row_bytes(width) : 0;
   }
-  [[nodiscard]] Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width,
-                                          std::byte* memory) override {
+  [[nodiscard]] Status prepare_fast_basis(const float* basis, int64_t rows, int64_t width, std::byte* memory) override {
     if (engine_.kernels.has_integers) make_integer_basis(engine_.kernels, basis, rows, width, memory);
     return absl::OkStatus();
   }
@@ -68,9 +67,7 @@ class CpuBackend final : public Backend {
     chosen.deterministic = shape.deterministic || deterministic_;
     return cpu::make_product(engine_, chosen);
   }
-  [[nodiscard]] StatusOr<bool> all_finite(const TensorView& view) override {
-    return cpu::all_finite(engine_, view);
-  }
+  [[nodiscard]] StatusOr<bool> all_finite(const TensorView& view) override { return cpu::all_finite(engine_, view); }
   [[nodiscard]] Status convert(const TensorView& input, const MutableTensorView& output) override {
     return cpu::convert(engine_, input, output);
   }

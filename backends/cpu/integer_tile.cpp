@@ -9,7 +9,7 @@
 namespace foldkv::backend::cpu {
 namespace {
 
-constexpr double kMostBits = 5.5;      // per stored coordinate
+constexpr double kMostBits = 5.5;       // per stored coordinate
 constexpr int64_t kShortestGroup = 16;  // coordinates, on average
 
 constexpr int32_t kFineBits = 6;
@@ -24,8 +24,8 @@ int64_t fine_count(const ScaleGroup& group) {
   return std::clamp<int64_t>(kFineNumbers - group.first, 0, group.count);
 }
 
-void decode_group(const LatentTileRequest& request, const ScaleGroup& group, const uint8_t* const* rows,
-                  float* scales, uint32_t* words) {
+void decode_group(const LatentTileRequest& request, const ScaleGroup& group, const uint8_t* const* rows, float* scales,
+                  uint32_t* words) {
   gather_scales(request, group, scales);
   IntegerGroup codes = {.rows = rows,
                         .row_bytes = request.layout.plane(request.side).code_bytes,
@@ -58,9 +58,7 @@ bool takes_integers(const LatentPlane& plane) {
   return static_cast<double>(plane.code_bytes) * 8.0 <= kMostBits * static_cast<double>(plane.stored_width);
 }
 
-int64_t integer_row_bytes(int64_t width) {
-  return kIntegerRowStart + kFineNumbers + round_up(width, 64);
-}
+int64_t integer_row_bytes(int64_t width) { return kIntegerRowStart + kFineNumbers + round_up(width, 64); }
 
 void make_integer_basis(const Kernels& kernels, const float* basis, int64_t rows, int64_t width, std::byte* output) {
   const int64_t row_bytes = integer_row_bytes(width);

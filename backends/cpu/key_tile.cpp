@@ -91,8 +91,8 @@ KeyScratch KeyScratch::take(Workspace& workspace, const AttendGeometry& geometry
   scratch.mean = workspace.take<float>(geometry.head_size);
   scratch.cosines = workspace.take<float>(geometry.rotated_pairs * kTile);
   scratch.sines = workspace.take<float>(geometry.rotated_pairs * kTile);
-  scratch.rotation = workspace.take<float>(
-      std::max(2 * kTile * round_up(geometry.rotated_pairs, kWidthPadding), 2 * kLargestHead));
+  scratch.rotation =
+      workspace.take<float>(std::max(2 * kTile * round_up(geometry.rotated_pairs, kWidthPadding), 2 * kLargestHead));
   scratch.latent = LatentScratch::take(workspace, std::max(geometry.key_latents, geometry.value_latents));
   scratch.integers = IntegerLatents::take(workspace, geometry.key_latents);
   return scratch;

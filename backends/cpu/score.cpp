@@ -49,10 +49,8 @@ struct ScoreContext : AttendInputs {
 ScoreContext make_context(const Engine& engine, const ScoreRequest& request) {
   ScoreContext context = {AttendInputs::of(engine, request), request};
   const AttendSequence& view = request.sequence;
-  context.all = {.sequence = &view,
-                 .rows = view.row_count,
-                 .first_head = view.first_head,
-                 .heads = view.kv_heads(request.rules)};
+  context.all = {
+      .sequence = &view, .rows = view.row_count, .first_head = view.first_head, .heads = view.kv_heads(request.rules)};
   const std::span positions(view.query_positions, static_cast<size_t>(view.row_count));
   context.all.smallest_position = *std::min_element(positions.begin(), positions.end());
   context.all.largest_position = *std::max_element(positions.begin(), positions.end());
@@ -118,9 +116,9 @@ void gather_log_sum_exp(const ScoreContext& context, const UnitQueries& block, f
   for (int64_t head = block.first_head; head < block.first_head + block.heads; ++head) {
     for (int64_t row = 0; row < block.rows; ++row) {
       const int64_t row_of_request = block.sequence->first_row + block.first_row + row;
-      log_sum_exp = std::copy_n(
-          context.request.log_sum_exp + row_of_request * geometry.query_heads + head * geometry.group, geometry.group,
-          log_sum_exp);
+      log_sum_exp =
+          std::copy_n(context.request.log_sum_exp + row_of_request * geometry.query_heads + head * geometry.group,
+                      geometry.group, log_sum_exp);
     }
   }
 }
@@ -146,8 +144,8 @@ int64_t place_of(const ScoreContext& context, const ScoreUnit& unit, const KeyTi
 
 float* at(float* numbers, int64_t place) { return numbers == nullptr ? nullptr : numbers + place; }
 
-void score_tile(const ScoreContext& context, const UnitQueries& block, const ScoreScratch& scratch,
-                const KeyTile& tile, int64_t place) {
+void score_tile(const ScoreContext& context, const UnitQueries& block, const ScoreScratch& scratch, const KeyTile& tile,
+                int64_t place) {
   const ScoreRequest& request = context.request;
   const auto of_block = [&](const float* numbers) { return numbers == nullptr ? nullptr : numbers + block.first_row; };
   context.engine.kernels.score_tile({.lists = lists_of(request.heads),

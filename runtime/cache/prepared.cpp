@@ -113,7 +113,10 @@ Status allocate_group(Allocator& allocator, const backend::Backend& backend, con
   group.correction = source.correction;
   FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.keys, group.keys));
   FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.values, group.values));
-  const int64_t fast_bytes = source.keys.basis.empty() ? 0 : backend.fast_basis_bytes(source.stacked_width(), columns_of(source.keys.basis, source.stacked_width()));
+  const int64_t fast_bytes =
+      source.keys.basis.empty()
+          ? 0
+          : backend.fast_basis_bytes(source.stacked_width(), columns_of(source.keys.basis, source.stacked_width()));
   if (fast_bytes > 0) {
     FOLDKV_ASSIGN_OR_RETURN(group.fast_keys, Block::allocate(allocator, Role::kProfile, fast_bytes));
   }
@@ -139,8 +142,7 @@ StatusOr<PreparedModel> allocate_prepared_model(Allocator& allocator, const back
     if (rotation.frequency_count > 0) {
       rotation.prepared = shared_rotation(prepared, index);
       if (rotation.prepared == nullptr) {
-        FOLDKV_ASSIGN_OR_RETURN(rotation.prepared,
-                                add_block(allocator, prepared, backend.rotation_bytes(rotation)));
+        FOLDKV_ASSIGN_OR_RETURN(rotation.prepared, add_block(allocator, prepared, backend.rotation_bytes(rotation)));
       }
     }
     FOLDKV_RETURN_IF_ERROR(allocate_norm(allocator, prepared, source.query_norm, layer.query_norm));

@@ -73,8 +73,8 @@ class Layer {
                                             shape.key_width(), 0, 1, 1, tokens}),
                    test::kZero) {
     latents_.randomize(random_, 0, tokens, 1.0);
-    if (!device.prepare_fast_basis(basis_.data(), kGroupLayers * shape.key_width(), shape.key_width(),
-                                   fast_basis_.data())
+    if (!device
+             .prepare_fast_basis(basis_.data(), kGroupLayers * shape.key_width(), shape.key_width(), fast_basis_.data())
              .ok()) {
       std::abort();
     }
@@ -124,14 +124,12 @@ class Layer {
 
 // Threads, tokens.
 void decode(benchmark::State& state, const std::string& set, const Shape& shape, Arithmetic arithmetic) {
-  const auto device =
-      test::open_backend({"cpu", &backend::cpu_plugin(), set}, static_cast<int32_t>(state.range(0)));
+  const auto device = test::open_backend({"cpu", &backend::cpu_plugin(), set}, static_cast<int32_t>(state.range(0)));
   const int64_t tokens = state.range(1);
   Layer layer(*device, shape, tokens);
   for (auto _ : state) layer.attend(*device, arithmetic);
-  state.counters["ns per token"] =
-      benchmark::Counter(static_cast<double>(tokens) * 1e-9,
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["ns per token"] = benchmark::Counter(
+      static_cast<double>(tokens) * 1e-9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 // Keys of one head of a tile at the shape of Llama-3.1-8B: [128][1024] x [1024][64].
@@ -163,11 +161,9 @@ void rebuild_head(benchmark::State& state, const std::string& set) {
   MemoryBlock keys(kRows * backend::cpu::kTile * 4, test::kZero);
   const double before = dot_peak(set);
   for (auto _ : state) {
-    backend::cpu::rebuild_from_integers(kernels, latents,
-                                        {.basis = fast_basis.data(),
-                                         .width = kWidth,
-                                         .rows = kRows,
-                                         .output = reinterpret_cast<float*>(keys.data())});
+    backend::cpu::rebuild_from_integers(
+        kernels, latents,
+        {.basis = fast_basis.data(), .width = kWidth, .rows = kRows, .output = reinterpret_cast<float*>(keys.data())});
     benchmark::DoNotOptimize(keys.data());
   }
   const double peak = std::max(before, dot_peak(set));
@@ -183,8 +179,9 @@ void rebuild_head(benchmark::State& state, const std::string& set) {
   for (const test::BackendChoice& choice : test::tested_choices()) {
     const std::string& set = choice.instruction_set;
     const bool has_integers = backend::cpu::find_kernels(set.c_str())->has_integers;
-    if (has_integers) benchmark::RegisterBenchmark(("rebuild_head/" + set).c_str(),
-                                 [set](benchmark::State& state) { rebuild_head(state, set); });
+    if (has_integers)
+      benchmark::RegisterBenchmark(("rebuild_head/" + set).c_str(),
+                                   [set](benchmark::State& state) { rebuild_head(state, set); });
     for (const Shape& shape : kShapes) {
       for (const bool fast : {false, true}) {
         if (fast && !has_integers) continue;

@@ -6,9 +6,9 @@
 #include "backends/cpu/kernels/transpose.h"
 #include "backends/cpu/kernels/vector.h"
 
-// Rebuilding in integers: a word holds four coordinates, and vpdpbusd multiplies four unsigned bytes, the basis plus 128,
-// by four signed ones, the latents; sums begin with -128 times the sum of the latents. Sums of 32 bits are exact, in
-// every order. Sets without such an instruction are as quick with f32 and have none of this.
+// Rebuilding in integers: a word holds four coordinates, and vpdpbusd multiplies four unsigned bytes, the basis plus
+// 128, by four signed ones, the latents; sums begin with -128 times the sum of the latents. Sums of 32 bits are exact,
+// in every order. Sets without such an instruction are as quick with f32 and have none of this.
 namespace foldkv::backend::cpu::FOLDKV_KERNEL_SET {
 namespace {
 
@@ -43,10 +43,8 @@ void integer_row(const float* row, int64_t count, std::byte* output) {
     const float lost = (steps - static_cast<float>(nearest)) / kFineUnit;
     fine[i] = static_cast<std::byte>(nearest_integer(lost) + kBasisBias);
   }
-  for (int64_t i = count; i % kWordNumbers != 0 || i < kFineNumbers; ++i) {
-    if (i % kWordNumbers != 0) words[i] = static_cast<std::byte>(kBasisBias);
-    if (i < kFineNumbers) fine[i] = static_cast<std::byte>(kBasisBias);
-  }
+  for (int64_t i = count; i % kWordNumbers != 0; ++i) words[i] = static_cast<std::byte>(kBasisBias);
+  for (int64_t i = count; i < kFineNumbers; ++i) fine[i] = static_cast<std::byte>(kBasisBias);
 }
 
 // Where the 8 bits that end with, or hold, the code of each of 64 coordinates lie in 64 bytes: bytes that are brought
@@ -187,7 +185,7 @@ FOLDKV_INLINE void add_row_products(Int (&sums)[kTileVectors], const std::byte* 
 }
 
 struct IntegerBlock {
-  const std::byte* rows;   // of the basis
+  const std::byte* rows;  // of the basis
   int64_t stride;
   const float* row_start;  // or null
   float* output;

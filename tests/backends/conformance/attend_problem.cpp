@@ -198,16 +198,16 @@ Outcome AttendProblem::run(backend::Backend& backend, std::span<const AttendPart
   const MemoryBlock fast_basis = fast_key_basis(backend);
   backend::LatentLayer latent = latent_layer();
   if (fast_basis.bytes() > 0) latent.fast_key_basis = fast_basis.data();
-  outcome.set_status(backend.attend(
-      {.rules = rules(prepared.get()),
-       .exact_layout = exact_layout(),
-       .latent = latent,
-       .arithmetic = case_.arithmetic,
-       .sequences = call.sequences,
-       .queries = call.queries.data(),
-       .context = reinterpret_cast<float*>(context.view().data),
-       .log_sum_exp = case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
-       .workspace = workspace.data()}));
+  outcome.set_status(
+      backend.attend({.rules = rules(prepared.get()),
+                      .exact_layout = exact_layout(),
+                      .latent = latent,
+                      .arithmetic = case_.arithmetic,
+                      .sequences = call.sequences,
+                      .queries = call.queries.data(),
+                      .context = reinterpret_cast<float*>(context.view().data),
+                      .log_sum_exp = case_.log_sum_exp ? reinterpret_cast<float*>(log_sum_exp.view().data) : nullptr,
+                      .workspace = workspace.data()}));
   outcome.expect(context.canary_alive() && log_sum_exp.canary_alive() && workspace.canary_alive(),
                  "written beyond the results or the workspace");
   const auto add_field = [&](const char* name, size_t i, const TensorMemory& memory, const Tolerance& allowed) {
