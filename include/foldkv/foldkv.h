@@ -102,7 +102,7 @@ typedef struct foldkv_backend_info {
   uint32_t struct_size;
   int32_t device_count;
   char name[32];             /* "cpu", "reference" */
-  char instruction_set[32];  /* what this machine would run: "avx512vnni", "avx512", "avx2", "portable" */
+  char instruction_set[32];  /* what this machine would run: "avx512amx", "avx512vnni", "avx512", "avx2", "portable" */
   char description[192];
 } foldkv_backend_info;
 
@@ -159,7 +159,8 @@ typedef struct foldkv_runtime_options {
   int32_t threads;             /* own threads, the caller's included; 0: one for each core */
   int32_t deterministic;       /* 1: products of hidden states and weights use tiles that do not depend on
                                   the number of rows. Everything else is deterministic anyway */
-  const char* instruction_set; /* NULL: the best of this machine; or "portable", "avx2", "avx512", "avx512vnni" */
+  const char* instruction_set; /* NULL: the best of this machine; or "portable", "avx2", "avx512", "avx512vnni",
+                                  "avx512amx" */
   foldkv_parallel_for parallel_for; /* the host's threads instead of own ones */
   void* parallel_for_context;
   foldkv_log log;              /* NULL: nothing is said */

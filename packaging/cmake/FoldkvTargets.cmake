@@ -92,6 +92,7 @@ endfunction()
 #   _avx2.cpp       x86-64 with AVX2, FMA and F16C
 #   _avx512.cpp     x86-64 with AVX-512 F, BW, DQ and VL
 #   _avx512vnni.cpp x86-64 with AVX-512 VNNI, VBMI and BF16 besides (2022 and later)
+#   _avx512amx.cpp  x86-64 with AMX tiles and products of bytes besides
 # On other processors the x86 kernels are left out and FOLDKV_WITH_X86_KERNELS is 0. Call it in the folder of the
 # target, since flags of a source file hold only there.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
@@ -105,10 +106,11 @@ function(foldkv_set_kernel_flags target)
   set(avx2 ${portable} -mavx2 -mfma -mf16c)
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
   set(avx512vnni ${avx512} -mavx512vnni -mavx512vbmi -mavx512bf16)
+  set(avx512amx ${avx512vnni} -mamx-tile -mamx-int8)
   target_compile_definitions(${target} PRIVATE FOLDKV_WITH_X86_KERNELS=$<BOOL:${FOLDKV_X86_KERNELS}>)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
-    if(NOT source MATCHES "_(portable|avx2|avx512|avx512vnni)\\.cpp$")
+    if(NOT source MATCHES "_(portable|avx2|avx512|avx512vnni|avx512amx)\\.cpp$")
       continue()
     endif()
     set(kind ${CMAKE_MATCH_1})

@@ -28,7 +28,7 @@ int ModelArguments::thread_count() const {
 
 void RuntimeArguments::add_to(OptionList& app) {
   app.add("--backend", options.backend, "backend of FoldKV: cpu (default) or reference");
-  app.add("--instruction-set", options.instruction_set, "portable, avx2, avx512 or avx512vnni; default: the best");
+  app.add("--instruction-set", options.instruction_set, "portable, avx2, avx512, avx512vnni or avx512amx; default: the best");
   app.add("--budget-mib", budget_mebibytes, "byte budget of the cache in MiB")
       .between(1, int64_t{1} << 24)
       .shows_default();

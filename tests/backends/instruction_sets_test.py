@@ -15,7 +15,7 @@ import sys
 import unittest
 
 NM, OBJECTS = sys.argv[1], sys.argv[2:]
-KERNEL = re.compile(r"_(avx2|avx512|avx512vnni)\.cpp\.(o|obj)$")
+KERNEL = re.compile(r"_(avx2|avx512|avx512vnni|avx512amx)\.cpp\.(o|obj)$")
 
 
 def leaks(instruction_set, nm_output):
@@ -31,7 +31,7 @@ def leaks(instruction_set, nm_output):
 class InstructionSets(unittest.TestCase):
     def test_kernel_objects_leak_nothing(self):
         kernels = [(path, KERNEL.search(path).group(1)) for path in OBJECTS if KERNEL.search(path)]
-        self.assertEqual({name for _, name in kernels}, {"avx2", "avx512", "avx512vnni"})
+        self.assertEqual({name for _, name in kernels}, {"avx2", "avx512", "avx512vnni", "avx512amx"})
         for path, instruction_set in kernels:
             with self.subTest(os.path.basename(path)):
                 output = subprocess.run([NM, "--defined-only", path], check=True, capture_output=True, text=True).stdout

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 OBJDUMP, OBJECTS = sys.argv[1], sys.argv[2:]
-KERNEL = re.compile(r"_(avx2|avx512|avx512vnni)\.cpp\.(o|obj)$")
+KERNEL = re.compile(r"_(avx2|avx512|avx512vnni|avx512amx)\.cpp\.(o|obj)$")
 WIDE = re.compile(r"%[yz]mm\d|%k[0-7]\b")
 # Every instruction in AVX encoding begins with v; the others that do are these, of system code.
 SYSTEM = {"verr", "verw", "vmcall", "vmlaunch", "vmresume", "vmxoff", "vmread", "vmwrite", "vmptrld", "vmptrst",

@@ -142,7 +142,7 @@ std::vector<const char*> instruction_sets() {
     if (std::string(info.name) == "cpu") best = info.instruction_set;
   }
   std::vector<const char*> sets;
-  for (const char* name : {"portable", "avx2", "avx512", "avx512vnni"}) {
+  for (const char* name : {"portable", "avx2", "avx512", "avx512vnni", "avx512amx"}) {
     sets.push_back(name);
     if (best == name) break;
   }

@@ -10,6 +10,7 @@
 #include "backends/reference/reference_backend.h"
 #if defined(FOLDKV_CPU)
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/kernels.h"
 #endif
 
 // The backends that tests run on: the reference, and the cpu backend with every instruction set of this machine.
@@ -49,6 +50,10 @@ struct BackendChoice {
     if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi") &&
         __builtin_cpu_supports("avx512bf16")) {
       choices.push_back({"cpu avx512vnni", &backend::cpu_plugin(), "avx512vnni"});
+      // Whether the system lets a process use tiles the library has to ask.
+      if (backend::cpu::find_kernels("avx512amx") != nullptr) {
+        choices.push_back({"cpu avx512amx", &backend::cpu_plugin(), "avx512amx"});
+      }
     }
   }
 #endif

@@ -239,15 +239,114 @@ FOLDKV_INLINE void integer_rows(const IntegerProduct& p, const IntegerScale& gro
   }
 }
 
+#if defined(__AMX_INT8__)
+
+// Tiles of 16 rows x 64 bytes: of the basis 16 rows and 64 coordinates, of the latents 16 words and 16 tokens, and 16 x
+// 16 sums. Four of sums take part at once.
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileWords = 16;
+
+struct alignas(64) TileShapes {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+struct TileSums {
+  alignas(64) int32_t numbers[4][kTileRows][kLanes];  // rows 0 to 15, then 16 to 31; of each, 16 tokens, then the next
+};
+
+// Sums of 32 rows and 32 tokens over the whole tiles of a group.
+FOLDKV_INLINE void multiply_tiles(const IntegerScale& group, const std::byte* basis, int64_t stride,
+                                  const uint32_t* latents, TileSums& sums) {
+  const std::byte* const lower = basis + kTileRows * stride;
+  constexpr int64_t kLatentStride = kTile * 4;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t word = 0; word < group.word_count; word += kTileWords) {
+    _tile_loadd(4, basis + word * kWordNumbers, stride);
+    _tile_loadd(6, latents + word * kTile, kLatentStride);
+    _tile_loadd(7, latents + word * kTile + kLanes, kLatentStride);
+    _tile_dpbusd(0, 4, 6);
+    _tile_loadd(5, lower + word * kWordNumbers, stride);
+    _tile_dpbusd(1, 4, 7);
+    _tile_dpbusd(2, 5, 6);
+    _tile_dpbusd(3, 5, 7);
+  }
+  _tile_stored(0, sums.numbers[0], 64);
+  _tile_stored(1, sums.numbers[1], 64);
+  _tile_stored(2, sums.numbers[2], 64);
+  _tile_stored(3, sums.numbers[3], 64);
+}
+
+// Rows [row, row + 32).
+template <bool kFirst>
+FOLDKV_INLINE void tile_rows(const IntegerProduct& p, const IntegerScale& group, int64_t row) {
+  const std::byte* const rows = p.basis + row * p.basis_stride;
+  const std::byte* const basis = rows + kIntegerRowStart + group.basis_word * kWordNumbers;
+  const uint32_t* const latents = p.latents + group.first_word * kTile;
+  TileSums sums;
+  for (int64_t token = 0; token < kTile; token += 2 * kLanes) {
+    multiply_tiles(group, basis, p.basis_stride, latents + token, sums);
+    Float scales[2];
+    Int starts[2];
+    FOLDKV_UNROLL for (int v = 0; v < 2; ++v) {
+      scales[v] = load(group.scales + token + v * kLanes);
+      starts[v] = (Int)load_words(group.starts + token + v * kLanes);
+    }
+    for (int64_t r = 0; r < 2 * kTileRows; ++r) {
+      float row_scale;
+      __builtin_memcpy(&row_scale, rows + r * p.basis_stride, sizeof row_scale);
+      float* const output = p.output + (row + r) * kTile + token;
+      const Float start = broadcast(kFirst && p.row_start != nullptr ? p.row_start[row + r] : 0.0f);
+      FOLDKV_UNROLL for (int v = 0; v < 2; ++v) {
+        const Int sum = (Int)load_words(sums.numbers[r / kTileRows * 2 + v][r % kTileRows]) + starts[v];
+        const Float before = kFirst ? start : load(output + v * kLanes);
+        store(output + v * kLanes,
+              multiply_add(__builtin_convertvector(sum, Float), scales[v] * broadcast(row_scale), before));
+      }
+    }
+  }
+}
+
+// Groups of whole tiles; what is left of rows, and other groups, as without tiles. The sums are the same integers.
+template <bool kFirst>
+FOLDKV_INLINE void group_rows(const IntegerProduct& p, const IntegerScale& group, int64_t first, int64_t end) {
+  if (group.word_count % kTileWords == 0) {
+    for (; end - first >= 2 * kTileRows; first += 2 * kTileRows) tile_rows<kFirst>(p, group, first);
+  }
+  integer_rows<kFirst>(p, group, first, end);
+}
+
+#else
+
+template <bool kFirst>
+FOLDKV_INLINE void group_rows(const IntegerProduct& p, const IntegerScale& group, int64_t first, int64_t end) {
+  integer_rows<kFirst>(p, group, first, end);
+}
+
+#endif
+
 // Rows whose sums stay in the first cache, beside a group's latents, while all groups are added to them.
 constexpr int64_t kRowsAtOnce = 64;
 
 void integer_product(const IntegerProduct& p) {
+#if defined(__AMX_INT8__)
+  const TileShapes shapes;
+  _tile_loadconfig(&shapes);
+#endif
   for (int64_t first = 0; first < p.rows; first += kRowsAtOnce) {
     const int64_t end = first + kRowsAtOnce < p.rows ? first + kRowsAtOnce : p.rows;
-    integer_rows<true>(p, p.groups[0], first, end);
-    for (int64_t index = 1; index < p.group_count; ++index) integer_rows<false>(p, p.groups[index], first, end);
+    group_rows<true>(p, p.groups[0], first, end);
+    for (int64_t index = 1; index < p.group_count; ++index) group_rows<false>(p, p.groups[index], first, end);
   }
+#if defined(__AMX_INT8__)
+  _tile_release();
+#endif
 }
 
 #endif

@@ -1,0 +1,2 @@
+#define FOLDKV_KERNEL_SET avx512amx
+#include "backends/cpu/kernels/table.h"
