@@ -118,7 +118,13 @@ void check_backend(backend::Backend& backend, const GoldenAttention& golden) {
   REQUIRE(
       backend
           .attend(
-              {rules, layout, {}, {&sequence, 1}, rotated.data(), context.data(), log_sum_exp.data(), workspace.data()})
+              {.rules = rules,
+               .exact_layout = layout,
+               .sequences = {&sequence, 1},
+               .queries = rotated.data(),
+               .context = context.data(),
+               .log_sum_exp = log_sum_exp.data(),
+               .workspace = workspace.data()})
           .ok());
   for (size_t i = 0; i < context.size(); ++i) {
     check_near(static_cast<double>(context[i]), golden.output[i], 2e-6);

@@ -102,7 +102,7 @@ typedef struct foldkv_backend_info {
   uint32_t struct_size;
   int32_t device_count;
   char name[32];             /* "cpu", "reference" */
-  char instruction_set[32];  /* what this machine would run: "avx512", "avx2", "portable" */
+  char instruction_set[32];  /* what this machine would run: "avx512amx", "avx512vnni", "avx512", "avx2", "portable" */
   char description[192];
 } foldkv_backend_info;
 
@@ -159,7 +159,8 @@ typedef struct foldkv_runtime_options {
   int32_t threads;             /* own threads, the caller's included; 0: one for each core */
   int32_t deterministic;       /* 1: products of hidden states and weights use tiles that do not depend on
                                   the number of rows. Everything else is deterministic anyway */
-  const char* instruction_set; /* NULL: the best of this machine; or "portable", "avx2", "avx512" */
+  const char* instruction_set; /* NULL: the best of this machine; or "portable", "avx2", "avx512", "avx512vnni",
+                                  "avx512amx" */
   foldkv_parallel_for parallel_for; /* the host's threads instead of own ones */
   void* parallel_for_context;
   foldkv_log log;              /* NULL: nothing is said */
@@ -775,6 +776,14 @@ enum {
   FOLDKV_MEAN_PROFILE = 2   /* of the calibration text */
 };
 
+/* What attention computes with. */
+enum {
+  FOLDKV_ARITHMETIC_EXACT = 1, /* numbers of 32 bits: outputs differ from exact ones by rounding only */
+  FOLDKV_ARITHMETIC_FAST = 2   /* products of 8 or 16 bits where the machine is quicker with them and their error is far
+                                  below that of the codes. Latents of more than 5.5 bits per coordinate, and those of
+                                  codecs, are read exactly all the same */
+};
+
 typedef struct foldkv_sequence_options {
   uint32_t struct_size;
   int32_t dtype;         /* of exact keys and values. 0: FOLDKV_F16 */
@@ -786,6 +795,8 @@ typedef struct foldkv_sequence_options {
   int32_t mean;
   const char* plan;      /* name of one of the profile's plans; NULL: its first. Copied */
   const foldkv_eviction* eviction; /* NULL: every token stays. Copied */
+  int32_t arithmetic;    /* 0: EXACT */
+  int32_t reserved;
 } foldkv_sequence_options;
 
 /* profile NULL: every layer stays exact. options NULL: defaults. */
