@@ -1,10 +1,12 @@
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "doctest/doctest.h"
 #include "tests/fault/fault_points.h"
 #include "tests/fault/life.h"
+#include "tests/support/memory_block.h"
 
 // Field report 115 and the promise of every call: on failure nothing has changed.
 namespace foldkv::test {
@@ -135,22 +137,22 @@ Tally live_with_faults(const LifeChoice& choice, Fault kind, bool lasting) {
   return tally;
 }
 
-// Between them: latents with correction, plans, bases of a sequence, runs of tokens, merged layers, exact pages, every
-// kind of eviction, hidden states.
-const std::array<LifeChoice, 9>& lives() {
+// Between them: latents with correction, hidden states, plans, runs of tokens, every kind of eviction, bases of a
+// sequence, merged layers, exact pages. Under a sanitizer the first ones have to do.
+std::span<const LifeChoice> lives() {
   using programs::Recipe;
   static const std::array<LifeChoice, 9> all = {{
       {"cpu", 0, Recipe::kLearned, nullptr, true, false},
       {"cpu", 2, Recipe::kPlans, nullptr, false, false},
-      {"cpu", 3, Recipe::kXkv4, nullptr, false, false},
       {"cpu", 4, Recipe::kKivi2, nullptr, false, false},
-      {"reference", 1, Recipe::kMiniCache, nullptr, true, false},
       {"cpu", 0, Recipe::kLearned, "snapkv", false, false},
+      {"cpu", 3, Recipe::kXkv4, nullptr, false, false},
+      {"reference", 1, Recipe::kMiniCache, nullptr, true, false},
       {"reference", 6, Recipe::kExact, "h2o", false, false},
       {"cpu", 0, Recipe::kExact, "cake", false, false},
       {"cpu", 1, Recipe::kExact, "expected-attention", false, false},
   }};
-  return all;
+  return std::span(all).first(FOLDKV_TEST_ASAN ? 4 : all.size());
 }
 
 TEST_CASE("every allocation of the host's memory fails in turn") {
@@ -158,7 +160,7 @@ TEST_CASE("every allocation of the host's memory fails in turn") {
 }
 
 TEST_CASE("the host's memory runs out at every allocation in turn") {
-  for (const size_t life : {0, 1, 5}) CHECK(live_with_faults(lives()[life], Fault::kHeap, true).failures > 100);
+  for (const size_t life : {0, 1, 3}) CHECK(live_with_faults(lives()[life], Fault::kHeap, true).failures > 100);
 }
 
 TEST_CASE("every allocation of cache memory fails in turn") {
