@@ -45,29 +45,32 @@ absl::string_view without_field(absl::string_view message, absl::string_view arg
   return message;
 }
 
+// An error struct of another size is left alone: nothing can be said through it.
+bool takes_errors(const foldkv_error* error) { return error != nullptr && error->struct_size >= sizeof(foldkv_error); }
+
+void fill(foldkv_status code, int32_t native_code, absl::string_view argument, absl::string_view message,
+          foldkv_error* error) {
+  error->status = code;
+  error->native_code = native_code;
+  copy_text(error->argument, sizeof(error->argument), argument);
+  copy_text(error->message, sizeof(error->message), message);
+}
+
 }  // namespace
 
 foldkv_status report(const Status& status, foldkv_error* error) {
   const foldkv_status code = code_of(status.code());
-  // An error struct of another size is left alone: nothing can be said through it.
-  if (error == nullptr || error->struct_size < sizeof(foldkv_error)) return code;
-  error->status = code;
-  error->native_code = native_code_of(status);
+  if (!takes_errors(error)) return code;
   const std::string argument = argument_of(status);
-  copy_text(error->argument, sizeof(error->argument), argument);
   const std::string message = argument.empty()
                                   ? std::string(status.message())
                                   : absl::StrCat(argument, ": ", without_field(status.message(), argument));
-  copy_text(error->message, sizeof(error->message), message);
+  fill(code, native_code_of(status), argument, message, error);
   return code;
 }
 
 foldkv_status report_thrown(foldkv_status code, const char* message, foldkv_error* error) noexcept {
-  if (error == nullptr || error->struct_size < sizeof(foldkv_error)) return code;
-  error->status = code;
-  error->native_code = 0;
-  copy_text(error->argument, sizeof(error->argument), "");
-  copy_text(error->message, sizeof(error->message), message);
+  if (takes_errors(error)) fill(code, 0, "", message, error);
   return code;
 }
 
