@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/cleanup/cleanup.h"
 #include "runtime/cache/token_pages.h"
 
 namespace foldkv {
@@ -167,6 +168,7 @@ size_t keep_buffer(const SequenceStorage& storage, const KeptTokens& kept, const
 Status gather_kept(Sequence& sequence, const KeptTokens& kept, const StorageChange& change, std::span<int32_t> buffer) {
   const SequenceStorage& storage = sequence.storage();
   backend::Backend& backend = sequence.runtime().backend();
+  absl::Cleanup lost = [&sequence] { sequence.lose(); };
   for (size_t index = 0; index < kept.exact.size(); ++index) {
     const ExactSet& set = storage.exact_sets()[index];
     if (!kept.exact[index].all) FOLDKV_RETURN_IF_ERROR(gather_exact(sequence, set, kept.exact[index].slots, buffer));
@@ -180,7 +182,9 @@ Status gather_kept(Sequence& sequence, const KeptTokens& kept, const StorageChan
     }
     FOLDKV_RETURN_IF_ERROR(store_scores(backend, set.tokens, kept.latent_scores[index]));
   }
-  return kept.reindexed ? number_positions(sequence, change, buffer) : absl::OkStatus();
+  if (kept.reindexed) FOLDKV_RETURN_IF_ERROR(number_positions(sequence, change, buffer));
+  std::move(lost).Cancel();
+  return absl::OkStatus();
 }
 
 }  // namespace foldkv

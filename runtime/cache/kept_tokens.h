@@ -36,7 +36,8 @@ void count_kept(const SequenceStorage& storage, const KeptTokens& kept, StorageC
 [[nodiscard]] int64_t held_after(const SequenceStorage& storage, const StorageChange& change);
 
 // Brings the kept tokens together: rows of planes and latents, positions, scores. The latents of the encoded run stand
-// behind those held. The sequence must publish the change, which has been counted, next. buffer: room for keep_buffer() numbers, so that this
+// behind those held. The sequence must publish the change, which has been counted, next. A failure loses the sequence:
+// tokens that were moved cannot be told from those that were not. buffer: room for keep_buffer() numbers, so that this
 // step of a commit allocates nothing.
 [[nodiscard]] Status gather_kept(Sequence& sequence, const KeptTokens& kept, const StorageChange& change,
                                  std::span<int32_t> buffer);

@@ -117,9 +117,7 @@ Status Sequence::compress_now(StorageChange change) {
     FOLDKV_ASSIGN_OR_RETURN(energies, encode_run(*this, change, kept, scratch.data()));
   }
   std::vector<int32_t> buffer(keep_buffer(storage_, kept, change));
-  absl::Cleanup lost = [this] { lose(); };
   FOLDKV_RETURN_IF_ERROR(gather_kept(*this, kept, change, buffer));
-  std::move(lost).Cancel();
   publish(change, energies, kept.reindexed ? held_after(storage_, change) : life_.next_position, true);
   keep_record(record, false);
   return absl::OkStatus();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/cleanup/cleanup.h"
 #include "runtime/cache/decide_tokens.h"
 #include "runtime/cache/encode_run.h"
 #include "runtime/cache/token_pages.h"
@@ -252,16 +251,13 @@ Status Step::commit() {
 
 Status Step::gather(std::span<int32_t> buffer) {
   const PhaseTimer timer(runtime_->times(), Phase::kDecide);
-  size_t index = 0;
-  // Tokens that were moved cannot be told from those that were not: a failure loses all sequences so far.
-  absl::Cleanup lose = [&] {
-    for (size_t moved = 0; moved <= index; ++moved) feeds_[moved].sequence->lose();
-  };
-  for (; index < feeds_.size(); ++index) {
+  for (size_t index = 0; index < feeds_.size(); ++index) {
     const Status status = gather_kept(*feeds_[index].sequence, parts_[index].kept, parts_[index].change, buffer);
-    if (!status.ok()) return with_argument(status, absl::StrCat("feeds[", index, "]"));
+    if (status.ok()) continue;
+    // Those before it were moved for a commit that does not come.
+    for (size_t moved = 0; moved < index; ++moved) feeds_[moved].sequence->lose();
+    return with_argument(status, absl::StrCat("feeds[", index, "]"));
   }
-  std::move(lose).Cancel();
   return absl::OkStatus();
 }
 

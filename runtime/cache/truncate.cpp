@@ -115,10 +115,7 @@ class Truncation {
     }
     kept.exact_scores.resize(kept.exact.size());
     std::vector<int32_t> buffer(keep_buffer(storage_, kept, change_));
-    absl::Cleanup lost = [this] { sequence_.lose(); };
-    FOLDKV_RETURN_IF_ERROR(gather_kept(sequence_, kept, change_, buffer));
-    std::move(lost).Cancel();
-    return absl::OkStatus();
+    return gather_kept(sequence_, kept, change_, buffer);
   }
 
   // Codecs with runs let nobody evict: all groups hold the same.
