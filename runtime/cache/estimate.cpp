@@ -109,7 +109,8 @@ StatusOr<Estimate> estimate_sequence(const Runtime& runtime, const std::shared_p
   FOLDKV_ASSIGN_OR_RETURN(const PreparedModel prepared_model,
                           allocate_prepared_model(shared, runtime.backend(), model));
   FOLDKV_ASSIGN_OR_RETURN(const PreparedProfile prepared_profile,
-                          allocate_prepared_profile(shared, runtime.backend(), *model, profile));
+                          allocate_prepared_profile(shared, runtime.backend(), *model, profile,
+                                                    question.policy.arithmetic));
   Estimate estimate;
   estimate.shared_bytes = shared.ledger().total();
   CountedLife life(runtime, prepared_model, prepared_profile, question);

@@ -105,21 +105,23 @@ void follow_sources(const std::vector<int32_t>& sources, PreparedProfile& prepar
   }
 }
 
-Status allocate_group(Allocator& allocator, const backend::Backend& backend, const ProfileGroup& source,
-                      PreparedGroup& group) {
+Status allocate_fast_basis(Allocator& allocator, const backend::Backend& backend, const ProfileGroup& source,
+                           PreparedGroup& group) {
+  if (source.keys.basis.empty()) return absl::OkStatus();
+  const int64_t rows = source.stacked_width();
+  const int64_t bytes = backend.fast_basis_bytes(rows, columns_of(source.keys.basis, rows));
+  if (bytes == 0) return absl::OkStatus();
+  FOLDKV_ASSIGN_OR_RETURN(group.fast_keys, Block::allocate(allocator, Role::kProfile, bytes));
+  return absl::OkStatus();
+}
+
+Status allocate_group(Allocator& allocator, const ProfileGroup& source, PreparedGroup& group) {
   group.layers = source.layers;
   group.key_width = source.key_width;
   group.kind = source.kind;
   group.correction = source.correction;
   FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.keys, group.keys));
   FOLDKV_RETURN_IF_ERROR(allocate_bases(allocator, source.values, group.values));
-  const int64_t fast_bytes =
-      source.keys.basis.empty()
-          ? 0
-          : backend.fast_basis_bytes(source.stacked_width(), columns_of(source.keys.basis, source.stacked_width()));
-  if (fast_bytes > 0) {
-    FOLDKV_ASSIGN_OR_RETURN(group.fast_keys, Block::allocate(allocator, Role::kProfile, fast_bytes));
-  }
   const int64_t mean_bytes = source.stacked_width() * 2;
   FOLDKV_ASSIGN_OR_RETURN(group.key_mean, Block::allocate(allocator, Role::kProfile, mean_bytes));
   FOLDKV_ASSIGN_OR_RETURN(group.value_mean, Block::allocate(allocator, Role::kProfile, mean_bytes));
@@ -166,9 +168,11 @@ Status fill_prepared_model(backend::Backend& backend, PreparedModel& prepared) {
 }
 
 StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const backend::Backend& backend,
-                                                    const Model& model, std::shared_ptr<const Profile> profile) {
+                                                    const Model& model, std::shared_ptr<const Profile> profile,
+                                                    backend::Arithmetic arithmetic) {
   PreparedProfile prepared;
   prepared.profile = std::move(profile);
+  prepared.arithmetic = arithmetic;
   prepared.place_of_layer.resize(static_cast<size_t>(model.layer_count()));
   prepared.source_of_layer.resize(static_cast<size_t>(model.layer_count()));
   std::iota(prepared.source_of_layer.begin(), prepared.source_of_layer.end(), 0);
@@ -177,7 +181,10 @@ StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const 
   for (size_t index = 0; index < prepared.groups.size(); ++index) {
     PreparedGroup& group = prepared.groups[index];
     const ProfileGroup& source = prepared.profile->groups[index];
-    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, backend, source, group));
+    FOLDKV_RETURN_IF_ERROR(allocate_group(allocator, source, group));
+    if (arithmetic == backend::Arithmetic::kFast) {
+      FOLDKV_RETURN_IF_ERROR(allocate_fast_basis(allocator, backend, source, group));
+    }
     for (const Plan& plan : prepared.profile->plans) {
       group.layouts.push_back(latent_layout(latent_format(source, plan.groups[index])));
     }

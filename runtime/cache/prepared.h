@@ -49,7 +49,7 @@ struct PreparedGroup {
   GroupKind kind = GroupKind::kLearned;
   CorrectionRules correction;
   BasisPair keys, values;      // of a learned group
-  Block fast_keys;             // the basis of keys for fast arithmetic, where the device has use for it
+  Block fast_keys;             // the basis of keys for fast arithmetic: empty where nobody has use for it
   Block key_mean, value_mean;  // f16 [layers * key_width]
 
   [[nodiscard]] const BasisPair& bases(backend::Side side) const {
@@ -66,6 +66,7 @@ struct GroupPlace {
 
 struct PreparedProfile {
   std::shared_ptr<const Profile> profile;  // null: none, every layer stays exact
+  backend::Arithmetic arithmetic = backend::Arithmetic::kExact;  // that it serves
   std::vector<PreparedGroup> groups;
   std::vector<GroupPlace> place_of_layer;
   std::vector<int32_t> source_of_layer;  // the layer whose keys and values it reads, its own as a rule
@@ -74,7 +75,8 @@ struct PreparedProfile {
 
 [[nodiscard]] StatusOr<PreparedProfile> allocate_prepared_profile(Allocator& allocator, const backend::Backend& backend,
                                                                   const Model& model,
-                                                                  std::shared_ptr<const Profile> profile);
+                                                                  std::shared_ptr<const Profile> profile,
+                                                                  backend::Arithmetic arithmetic);
 // Numeric error when a mean does not fit f16.
 [[nodiscard]] Status fill_prepared_profile(backend::Backend& backend, PreparedProfile& prepared);
 

@@ -72,17 +72,19 @@ StatusOr<std::shared_ptr<const SharedModel>> Runtime::share_model(const std::sha
 }
 
 StatusOr<std::shared_ptr<const SharedProfile>> Runtime::share_profile(const Model& model,
-                                                                      const std::shared_ptr<const Profile>& profile) {
+                                                                      const std::shared_ptr<const Profile>& profile,
+                                                                      backend::Arithmetic arithmetic) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto wanted = [&](const PreparedProfile& data) {
     // Without a profile the data says only how many layers there are.
-    return data.profile == profile && std::ssize(data.place_of_layer) == model.layer_count();
+    return data.profile == profile && std::ssize(data.place_of_layer) == model.layer_count() &&
+           (profile == nullptr || data.arithmetic == arithmetic);
   };
   auto found = find_shared(profiles_, wanted);
   if (found != nullptr) return found;
   auto shared = std::make_shared<SharedProfile>();
   shared->runtime = shared_from_this();
-  FOLDKV_ASSIGN_OR_RETURN(shared->data, allocate_prepared_profile(*arena_, *backend_, model, profile));
+  FOLDKV_ASSIGN_OR_RETURN(shared->data, allocate_prepared_profile(*arena_, *backend_, model, profile, arithmetic));
   FOLDKV_RETURN_IF_ERROR(fill_prepared_profile(*backend_, shared->data));
   profiles_.push_back(shared);
   return shared;

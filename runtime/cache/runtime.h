@@ -60,8 +60,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   // Prepares on first use and hands out the same data while anybody holds it.
   [[nodiscard]] StatusOr<std::shared_ptr<const SharedModel>> share_model(const std::shared_ptr<const Model>& model);
   // profile may be null: a profile without groups.
+  // Those of both arithmetics lie side by side.
   [[nodiscard]] StatusOr<std::shared_ptr<const SharedProfile>> share_profile(
-      const Model& model, const std::shared_ptr<const Profile>& profile);
+      const Model& model, const std::shared_ptr<const Profile>& profile, backend::Arithmetic arithmetic);
 
   void count_step() { ++step_count_; }
   [[nodiscard]] int64_t step_count() const { return step_count_; }

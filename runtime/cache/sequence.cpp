@@ -23,7 +23,7 @@ StatusOr<std::shared_ptr<Sequence>> Sequence::create(std::shared_ptr<Runtime> ru
   std::shared_ptr<const SharedProfile> shared_profile;
   FOLDKV_RETURN_IF_ERROR(runtime->with_room([&]() -> Status {
     FOLDKV_ASSIGN_OR_RETURN(shared_model, runtime->share_model(model));
-    FOLDKV_ASSIGN_OR_RETURN(shared_profile, runtime->share_profile(*model, profile));
+    FOLDKV_ASSIGN_OR_RETURN(shared_profile, runtime->share_profile(*model, profile, policy.arithmetic));
     return absl::OkStatus();
   }));
   const Status eviction = check_eviction(*model, shared_profile->data, policy);
@@ -287,8 +287,7 @@ backend::LatentLayer Sequence::latent_layer(int64_t layer) const {
     const float* const basis = bases(place.group, side).rebuilding();
     return basis == nullptr ? nullptr : basis + first_row * layout.plane(side).width;
   };
-  const std::byte* const fast = policy_.arithmetic == backend::Arithmetic::kFast ? group.fast_keys.data() : nullptr;
-  return {&layout, slice(backend::Side::kKeys), slice(backend::Side::kValues), first_row, fast};
+  return {&layout, slice(backend::Side::kKeys), slice(backend::Side::kValues), first_row, group.fast_keys.data()};
 }
 
 const BasisPair& Sequence::bases(int64_t group, backend::Side side) const {
