@@ -2,130 +2,34 @@
 // of one layer over 4,096 cached tokens, compressed and exact. Times of a layer; a token of SmolLM2 has 30 of them.
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/kernels.h"
 #include "benchmark/benchmark.h"
+#include "tests/bench/bench_layer.h"
 #include "tests/bench/fma_peak.h"
-#include "tests/support/backends.h"
-#include "tests/support/exact_pages.h"
-#include "tests/support/latent_pages.h"
-#include "tests/support/layer_group.h"
-#include "tests/support/prepared_rotation.h"
 
 namespace foldkv::bench {
 namespace {
 
-using test::ExactPages;
-using test::LatentPages;
 using test::MemoryBlock;
-using test::PositionPages;
 using test::Random;
 
-// SmolLM2-135M.
-constexpr int64_t kKvHeads = 3;
-constexpr int64_t kQueryHeads = 9;
-constexpr int64_t kHeadSize = 64;
-constexpr int64_t kKeyWidth = kKvHeads * kHeadSize;
-constexpr int64_t kGroupLayers = 4;
-
-std::vector<int32_t> run_of_positions(int64_t first, int64_t count) {
-  std::vector<int32_t> positions(static_cast<size_t>(count));
-  std::iota(positions.begin(), positions.end(), static_cast<int32_t>(first));
-  return positions;
-}
-
-std::vector<double> frequencies() {
-  std::vector<double> result;
-  for (int64_t pair = 0; pair < kHeadSize / 2; ++pair) {
-    result.push_back(std::pow(10000.0, -2.0 * static_cast<double>(pair) / static_cast<double>(kHeadSize)));
-  }
-  return result;
-}
-
-backend::LatentLayout latent_layout() {
-  const backend::LatentPlane plane = test::make_plane({{kKeyWidth, 4}}, 128);
-  return test::make_layout(plane, plane, 0, 64);
-}
-
-// Latents first, exact tokens after them, queries last.
-class Sequence {
- public:
-  Sequence(backend::Backend& device, int64_t latents, int64_t exact, int64_t rows)
-      : random_(1),
-        frequencies_(frequencies()),
-        rotation_(device, {backend::Pairing::kHalfSplit, kHeadSize / 2, 1.0, frequencies_.data(), nullptr}),
-        layout_(latent_layout()),
-        latents_(layout_, latents, test::kZero),
-        exact_({32, kKeyWidth, NumberFormat::kF16}, exact, test::kZero),
-        latent_positions_(run_of_positions(0, latents), 64, test::kZero),
-        exact_positions_(run_of_positions(latents, exact), 32, test::kZero),
-        query_positions_(run_of_positions(latents + exact - rows, rows)),
-        basis_(test::random_basis(random_, kGroupLayers * kKeyWidth, kKeyWidth)),
-        mean_(test::halves(random_.normals<float>(kGroupLayers * kKeyWidth))),
-        queries_(random_.normals<float>(rows * kQueryHeads * kHeadSize)),
-        context_(queries_.size()),
-        workspace_(device.attend_workspace({kQueryHeads, kKvHeads, kHeadSize, kKeyWidth, kKeyWidth, 0, rows, 1,
-                                            latents + exact}),
-                   test::kZero) {
-    latents_.randomize(random_, 0, latents, 1.0);
-    for (int64_t slot = 0; slot < exact; ++slot) {
-      exact_.put(backend::Side::kKeys, slot, random_.normals<float>(kKeyWidth).data());
-      exact_.put(backend::Side::kValues, slot, random_.normals<float>(kKeyWidth).data());
-    }
-    sequence_ = {.exact = exact_.region(),
-                 .exact_positions = exact_positions_.region(),
-                 .latent = {latents_.pool().pages(), latents, mean_.data(), mean_.data(), nullptr},
-                 .latent_positions = latent_positions_.region(),
-                 .row_count = rows,
-                 .query_positions = query_positions_.data()};
-  }
-
-  void attend(backend::Backend& device) {
-    const backend::AttendRequest request = {
-        .rules = {kQueryHeads, kKvHeads, kHeadSize, 0.125, 0.0, 0, rotation_.get()},
-        .exact_layout = exact_.layout(),
-        .latent = {&layout_, basis_.data(), basis_.data(), 0},
-        .sequences = {&sequence_, 1},
-        .queries = queries_.data(),
-        .context = context_.data(),
-        .workspace = workspace_.data()};
-    if (!device.attend(request).ok()) std::abort();
-    benchmark::DoNotOptimize(context_.data());
-  }
-
- private:
-  Random random_;
-  std::vector<double> frequencies_;
-  test::PreparedRotation rotation_;
-  backend::LatentLayout layout_;
-  LatentPages latents_;
-  ExactPages exact_;
-  PositionPages latent_positions_;
-  PositionPages exact_positions_;
-  std::vector<int32_t> query_positions_;
-  std::vector<float> basis_;
-  std::vector<uint16_t> mean_;
-  std::vector<float> queries_;
-  std::vector<float> context_;
-  MemoryBlock workspace_;
-  backend::AttendSequence sequence_;
-};
+constexpr int64_t kKeyWidth = kSmolLm2.key_width();
 
 double rebuild_flops(int64_t latents) { return 2.0 * kKeyWidth * kKeyWidth * static_cast<double>(latents); }
 
 // Threads, instruction set.
-void attend_sequence(benchmark::State& state, const std::string& set, int64_t latents, int64_t exact, int64_t rows) {
+void attend_layer(benchmark::State& state, const std::string& set, const CachedTokens& tokens) {
   const auto threads = static_cast<int32_t>(state.range(0));
   const auto device = test::open_backend({"cpu", &backend::cpu_plugin(), set}, threads);
-  Sequence sequence(*device, latents, exact, rows);
-  for (auto _ : state) sequence.attend(*device);
-  state.counters["rebuild GFLOP/s"] = benchmark::Counter(rebuild_flops(latents) * 1e-9,
-                                                         benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["30 layers ms"] = benchmark::Counter(
-      1e-3 / 30.0, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  BenchLayer layer(*device, kSmolLm2, tokens);
+  for (auto _ : state) layer.attend(*device, backend::Arithmetic::kExact);
+  state.counters["rebuild GFLOP/s"] =
+      benchmark::Counter(rebuild_flops(tokens.latents) * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["30 layers ms"] =
+      benchmark::Counter(1e-3 / 30.0, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 // Keys of all heads of one tile: [192][192] x [192][64].
@@ -159,16 +63,14 @@ void rebuild_tile(benchmark::State& state, const std::string& set) {
 
 struct AttendBench {
   const char* name;
-  int64_t latents;
-  int64_t exact;
-  int64_t rows;
+  CachedTokens tokens;
 };
 constexpr AttendBench kAttendBenches[] = {
-    {"decode_compressed_4096", 4096, 68, 1},
-    {"decode_exact_4096", 0, 4096, 1},
-    {"decode_8_rows_compressed_4096", 4096, 68, 8},
-    {"prefill_exact_1024_rows", 0, 1024, 1024},
-    {"prefill_256_rows_over_4096_latents", 4096, 324, 256},
+    {"decode_compressed_4096", {4096, 68, 1}},
+    {"decode_exact_4096", {0, 4096, 1}},
+    {"decode_8_rows_compressed_4096", {4096, 68, 8}},
+    {"prefill_exact_1024_rows", {0, 1024, 1024}},
+    {"prefill_256_rows_over_4096_latents", {4096, 324, 256}},
 };
 
 [[maybe_unused]] const bool registered = [] {
@@ -178,9 +80,7 @@ constexpr AttendBench kAttendBenches[] = {
                                  [set](benchmark::State& state) { rebuild_tile(state, set); });
     for (const AttendBench& bench : kAttendBenches) {
       benchmark::RegisterBenchmark((std::string(bench.name) + "/" + set).c_str(),
-                                   [set, bench](benchmark::State& state) {
-                                     attend_sequence(state, set, bench.latents, bench.exact, bench.rows);
-                                   })
+                                   [set, bench](benchmark::State& state) { attend_layer(state, set, bench.tokens); })
           ->Arg(1)
           ->Arg(2)
           ->UseRealTime()
