@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/cpu/trellis.h"
 #include "backends/interface/trellis.h"
 #include "runtime/base/checked.h"
 
@@ -11,8 +10,7 @@ namespace {
 
 constexpr double kMostBits = 5.5;       // per stored coordinate
 constexpr int64_t kShortestGroup = 16;  // coordinates, on average
-
-constexpr int32_t kFineBits = 6;
+constexpr int32_t kFineBits = 6;        // from which on codes are fine
 
 int64_t most_groups(int64_t width) { return 1 + width / kShortestGroup; }
 // Those that are met twice begin within the fine numbers.

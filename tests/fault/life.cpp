@@ -230,13 +230,11 @@ void Life::add_questions() {
 
 void Life::add_snapshots() {
   add("save", [this](foldkv_error* error) {
-    auto options = sized<foldkv_save_options>();
-    options.cancel = &cancel_;
+    const auto options = cancellable<foldkv_save_options>();
     return foldkv_sequence_save(at(kMain), &options, snapshot_.data(), snapshot_.size(), &snapshot_size_, error);
   });
   add("restore", [this](foldkv_error* error) {
-    auto options = sized<foldkv_restore_options>();
-    options.cancel = &cancel_;
+    const auto options = cancellable<foldkv_restore_options>();
     return create(sequences_[kRestored], [&](foldkv_sequence** made) {
       return foldkv_sequence_restore(runtime_.get(), model_.get(), profile_.get(), &options, snapshot_.data(),
                                      snapshot_size_, made, error);
@@ -247,14 +245,12 @@ void Life::add_snapshots() {
 
 void Life::add_files() {
   add("save to a file", [this](foldkv_error* error) {
-    auto options = sized<foldkv_save_options>();
-    options.cancel = &cancel_;
+    const auto options = cancellable<foldkv_save_options>();
     const std::array<const foldkv_sequence*, 2> both = {at(kMain), at(kFork)};
     return foldkv_sequences_save_file(both.data(), 2, &options, snapshot_path_.c_str(), error);
   });
   add("restore from a file", [this](foldkv_error* error) {
-    auto options = sized<foldkv_restore_options>();
-    options.cancel = &cancel_;
+    const auto options = cancellable<foldkv_restore_options>();
     std::array<foldkv_sequence*, 2> both = {};
     int32_t count = 0;
     const foldkv_status status = foldkv_sequences_restore_file(runtime_.get(), model_.get(), profile_.get(), &options,
@@ -274,8 +270,7 @@ void Life::add_spilling() {
   add("spill again", [this](foldkv_error* error) { return foldkv_sequence_spill(sequences_[kMain].get(), error); });
   add("a question to a spilled sequence", [this](foldkv_error* error) {
     size_t size = 0;
-    auto options = sized<foldkv_save_options>();
-    options.cancel = &cancel_;
+    const auto options = cancellable<foldkv_save_options>();
     return foldkv_sequence_save(at(kMain), &options, nullptr, 0, &size, error);
   });
   add("trim", [this](foldkv_error* error) { return foldkv_runtime_trim(runtime_.get(), nullptr, error); });
@@ -306,8 +301,7 @@ void Life::add_step(const std::vector<size_t>& slots, int64_t tokens, bool conti
     for (size_t index = 0; index < feed.slots.size(); ++index) {
       feed.feeds[index].sequence = sequences_[feed.slots[index]].get();
     }
-    auto options = sized<foldkv_step_options>();
-    options.cancel = &cancel_;
+    const auto options = cancellable<foldkv_step_options>();
     return create(step_, [&](foldkv_step** made) {
       return foldkv_step_begin(runtime_.get(), feed.feeds.data(), static_cast<int32_t>(feed.feeds.size()), &options,
                                made, error);

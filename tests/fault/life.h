@@ -64,6 +64,12 @@ class Life {
     std::vector<std::vector<float>> rows;
   };
 
+  template <typename Options>
+  [[nodiscard]] Options cancellable() const {
+    auto options = sized<Options>();
+    options.cancel = &cancel_;
+    return options;
+  }
   void add(std::string name, std::function<foldkv_status(foldkv_error*)> run);
   void add_beginning();
   void add_text();
