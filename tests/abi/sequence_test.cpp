@@ -42,6 +42,37 @@ TEST_CASE("sequence options are checked") {
   });
 }
 
+TEST_CASE("only sequences of fast arithmetic pay for its basis, and estimates know it") {
+  Api api;
+  const auto profile_bytes = [&] {
+    auto stats = sized<foldkv_runtime_stats>();
+    REQUIRE(foldkv_runtime_get_stats(api.runtime, &stats, nullptr) == FOLDKV_OK);
+    return stats.ledger.profile;
+  };
+  const auto shared_estimate = [&](int32_t arithmetic) {
+    auto options = sized<foldkv_sequence_options>();
+    options.arithmetic = arithmetic;
+    auto estimate = sized<foldkv_estimate>();
+    REQUIRE(foldkv_sequence_estimate(api.runtime, api.model, api.profile, &options, nullptr, 10, 0, &estimate,
+                                     nullptr) == FOLDKV_OK);
+    return estimate.shared_bytes;
+  };
+  const uint64_t exact = profile_bytes();
+  auto options = sized<foldkv_sequence_options>();
+  options.arithmetic = FOLDKV_ARITHMETIC_EXACT;
+  foldkv_sequence* another = nullptr;
+  REQUIRE(foldkv_sequence_create(api.runtime, api.model, api.profile, &options, &another, nullptr) == FOLDKV_OK);
+  CHECK(profile_bytes() == exact);
+  options.arithmetic = FOLDKV_ARITHMETIC_FAST;
+  foldkv_sequence* fast = nullptr;
+  REQUIRE(foldkv_sequence_create(api.runtime, api.model, api.profile, &options, &fast, nullptr) == FOLDKV_OK);
+  const uint64_t fast_bytes = profile_bytes() - exact;
+  CHECK(shared_estimate(FOLDKV_ARITHMETIC_FAST) - shared_estimate(FOLDKV_ARITHMETIC_EXACT) == fast_bytes - exact);
+  foldkv_sequence_release(another);
+  foldkv_sequence_release(fast);
+  CHECK(profile_bytes() == exact);
+}
+
 TEST_CASE("stats tell where the tokens are and what they cost") {
   Api api;
   api.feed(300, 1);
